@@ -1,0 +1,3 @@
+"""acp-proxy: a transparent proxy for the Agent Client Protocol."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,173 @@
+"""Reads the command line; every command's work is done in `app`.
+
+stdout belongs to the protocol, so whatever goes wrong is said on stderr. Exit status 2 is a usage
+or configuration error, 1 an error of ours that nobody foresaw; all others come from `app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from acp_proxy import __version__
+from acp_proxy.errors import AcpProxyError, AgentStartError, ConfigError
+
+if TYPE_CHECKING:
+    from acp_proxy.config import Settings
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# `app` and `config` are imported by the commands: --help and --version need neither.
+_INTERRUPTED = 130
+
+
+def _settings_options(command: _Command) -> _Command:
+    """Options that every command takes; all but --config and --set are keys of the settings too."""
+    for option in (
+        click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of the diagnostics."),
+        click.option(
+            "--log-level",
+            type=click.Choice(["debug", "info", "warning", "error"]),
+            help="Least level of diagnostics to write on stderr.  [default: warning]",
+        ),
+        click.option(
+            "--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set one configuration key; repeatable."
+        ),
+        click.option(
+            "--config",
+            "config_file",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="Read settings from TOML.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _settled(options: dict[str, Any]) -> Settings:
+    """The settings out of a command's options, which click named for their keys."""
+    from pathlib import Path
+
+    from acp_proxy import config
+
+    file, sets = options["config_file"], options["sets"]
+    keys = {
+        "bridge.mode": options.get("bridge"),
+        "lifecycle.mode": options.get("lifecycle"),
+        "record.file": options.get("record"),
+        "findings.file": options.get("findings"),
+        "log.level": options["log_level"],
+        "log.format": options["log_format"],
+    }
+    trouble: dict[str, bool] = click.get_current_context().ensure_object(dict)
+    trouble["traceback"] = options["log_level"] == "debug"
+    settings = config.load(Path(file) if file is not None else None, sets, keys)
+    trouble["traceback"] = settings.log.level == "debug"
+    return settings
+
+
+@click.group(
+    "acp-proxy",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="A transparent proxy for the Agent Client Protocol.",
+)
+@click.version_option(__version__, prog_name="acp-proxy")
+def cli() -> None:
+    """The group of all commands."""
+
+
+# Whatever stands after the agent's name is the agent's, with or without `--` before it.
+@cli.command(
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS] --",
+    help="Stand between a client on stdin and stdout and AGENT, started as a child process.",
+)
+@click.option(
+    "--bridge",
+    type=click.Choice(["auto", "off"]),
+    help="Translate between protocol versions.  [default: auto]",
+)
+@click.option(
+    "--lifecycle",
+    type=click.Choice(["observe", "enforce", "strict"]),
+    help="What happens to a lifecycle violation; this version knows observe only.  [default: observe]",
+)
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the traffic and findings to a trace.",
+)
+@click.option(
+    "--findings",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write findings, one JSON object a line.",
+)
+@_settings_options
+@click.argument("agent", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARG ...]")
+def wrap(agent: tuple[str, ...], **options: Any) -> int:
+    """Run `app.wrap`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.wrap(settings, list(agent))
+
+
+@cli.command(help="Show a legacy agent under a v2 client in this terminal; needs no key and no network.")
+@_settings_options
+def demo(**options: Any) -> int:
+    """Run `app.demo`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.demo(settings)
+
+
+@cli.command(help="List the plugins that are installed and which of them the settings enable.")
+@_settings_options
+def plugins(**options: Any) -> int:
+    """Run `app.list_plugins`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.list_plugins(settings)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit status and raises nothing but SystemExit.
+
+    `argv` is the command line without the program's name, by default the process's own.
+    """
+    trouble: dict[str, bool] = {}
+    try:
+        status = cli.main(argv, prog_name="acp-proxy", standalone_mode=False, obj=trouble)
+    except click.ClickException as exc:
+        exc.show()
+        return exc.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+    except ConfigError as exc:
+        return _failed(str(exc), 2)
+    except AgentStartError as exc:
+        return _failed(exc.reason, exc.exit_status)
+    except AcpProxyError as exc:
+        return _failed(str(exc), 1)
+    except Exception as exc:
+        if trouble.get("traceback"):
+            import traceback
+
+            click.echo(traceback.format_exc(), err=True, nl=False)
+        return _failed(f"{type(exc).__name__}: {exc} (a defect; --log-level debug shows where)", 1)
+    return status if isinstance(status, int) else 0
+
+
+def _failed(text: str, status: int) -> int:
+    """Say it on one line of stderr, stripped: names and values in it may come from outside."""
+    from acp_proxy.diagnostics import printable
+
+    click.echo(f"Error: {printable(text)}", err=True)
+    return status

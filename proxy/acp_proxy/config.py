@@ -1,0 +1,361 @@
+"""The settings of a run: typed, checked key by key, told apart by where each value came from.
+
+A key is dotted (`bridge.ack_timeout`); in TOML the parts before the last dot are tables. A value
+is taken from `--set`, else from an option, else from the `--config` file, else from the defaults
+below, which are the contract. Every value is checked, also one that another source overrides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from acp_proxy.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The description of a type is what error messages say was expected.
+Seconds = Annotated[
+    float, Meta(ge=0, le=sys.float_info.max, description="a number of seconds, 0 or more")
+]  # the upper bound keeps infinity out
+Count = Annotated[int, Meta(gt=0, description="a whole number above 0")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Text = Annotated[str, Meta(min_length=1, description="the path of a file")]
+Names = Annotated[tuple[str, ...], Meta(description="a list of strings")]
+
+OPTION_NAMES: Final = {
+    "bridge.mode": "--bridge",
+    "lifecycle.mode": "--lifecycle",
+    "record.file": "--record",
+    "findings.file": "--findings",
+    "log.level": "--log-level",
+    "log.format": "--log-format",
+}
+_PLUGINS: Final = "plugins"
+_SHOWN: Final = 40
+
+
+class Bridge(Struct, frozen=True):
+    """Translation between protocol versions; times in seconds, 0 = off."""
+
+    mode: Literal["auto", "off"] = "auto"
+    ack_timeout: Seconds = 1.0
+    close_timeout: Seconds = 10.0
+    settle: Seconds = 0.0
+    load_settle: Seconds = 0.0
+    max_held: Count = 32
+    queue_boundary: Literal["each", "merge"] = "each"
+    batch: Literal["reject", "split"] = "reject"
+    drop_sse: Switch = False
+
+
+class Lifecycle(Struct, frozen=True):
+    """What happens to a lifecycle violation, and the ceilings of a turn in seconds, 0 = off."""
+
+    mode: Literal["observe"] = "observe"
+    cancel_timeout: Seconds = 0.0
+    permission_timeout: Seconds = 0.0
+    turn_timeout: Seconds = 0.0
+    stall_after: Seconds = 0.0
+
+
+class Inference(Struct, frozen=True):
+    """How far the state is guessed where the wire is silent; times in seconds."""
+
+    quiet_idle: Seconds = 0.0
+    agent_initiated: Literal["ignore", "infer", "unknown"] = "ignore"
+    requires_action: Literal["blocked", "any_wait"] = "blocked"
+    quiet_time: Seconds = 30.0
+    end_markers: Names = ()
+
+
+class Limits(Struct, frozen=True):
+    """Ceilings on what a peer may send, in bytes."""
+
+    message_bytes: Count = 33_554_432
+
+
+class Agent(Struct, frozen=True):
+    """The agent process: the version offered to it, and its grace periods in seconds."""
+
+    version: Literal["auto", 1, 2] = "auto"
+    eof_grace: Seconds = 5.0
+    term_grace: Seconds = 3.0
+
+
+class Record(Struct, frozen=True):
+    """Where the traffic is written, if anywhere."""
+
+    file: Text | None = None
+
+
+class Findings(Struct, frozen=True):
+    """Where findings are written, if anywhere."""
+
+    file: Text | None = None
+
+
+class Logging(Struct, frozen=True):
+    """Diagnostics on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    format: Literal["text", "json"] = "text"
+
+
+class Plugins(Struct, frozen=True):
+    """The plugins to load, in order, and each one's own table, which only the plugin can check."""
+
+    enabled: Names = ()
+    tables: dict[str, dict[str, Any]] = {}
+
+
+class Settings(Struct, frozen=True):
+    """All settings of one run; the defaults are those of the command-line contract."""
+
+    bridge: Bridge = Bridge()
+    lifecycle: Lifecycle = Lifecycle()
+    inference: Inference = Inference()
+    limits: Limits = Limits()
+    agent: Agent = Agent()
+    record: Record = Record()
+    findings: Findings = Findings()
+    log: Logging = Logging()
+    plugins: Plugins = Plugins()
+    unstable: Switch = False
+
+
+def load(config_file: Path | None, sets: Sequence[str], options: Mapping[str, object]) -> Settings:
+    """Settle the settings of a run.
+
+    `sets` are the `KEY=VALUE` texts of `--set`, the last one for a key wins; `options` maps dotted
+    keys to values, None meaning that the option was not given. Raises ConfigError naming the
+    source, the key and what was expected, for the first value that is wrong.
+    """
+    given = {key: value for key, value in options.items() if value is not None}
+    if config_file is None and not sets and not given:
+        return Settings()
+    types = _types()
+    chosen: dict[str, object] = {}
+    if config_file is not None:
+        _choose(chosen, _leaves(_read(config_file), types, str(config_file)), types, str(config_file))
+    for key, value in given.items():
+        _choose(chosen, [(key, value)], types, OPTION_NAMES.get(key, "option"))
+    for text in sets:
+        _choose(chosen, _leaves(_assigned(text, types), types, "--set"), types, "--set")
+    return _built(chosen)
+
+
+def known_keys() -> dict[str, str]:
+    """Every dotted key with the text that says what it takes; a plugin's own keys are not among them."""
+    return {key: _expected(kind) for key, kind in _types().items()}
+
+
+def changed(settings: Settings) -> dict[str, object]:
+    """The dotted keys whose values are not the defaults, with those values as plain JSON data."""
+    default = dict(_flat(_plain(Settings())))
+    return {
+        key: value for key, value in _flat(_plain(settings)) if key not in default or default[key] != value
+    }
+
+
+def _types() -> dict[str, Any]:
+    """Dotted key to type, read off the structs so that there is no second list of keys."""
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(Settings):
+        if isinstance(field.type, type) and issubclass(field.type, Struct):
+            for inner in msgspec.structs.fields(field.type):
+                found[f"{field.name}.{inner.name}"] = inner.type
+        else:
+            found[field.name] = field.type
+    del found["plugins.tables"]
+    return found
+
+
+def _expected(kind: Any) -> str:
+    """What a type takes, in words."""
+    if get_origin(kind) is Literal:
+        words = [f'"{word}"' if isinstance(word, str) else str(word) for word in get_args(kind)]
+        return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    if get_origin(kind) is Annotated:
+        return str(kind.__metadata__[0].description)
+    return _expected(get_args(kind)[0])  # the union of a type and None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    import tomllib  # 1–2 ms, and most runs have no file
+
+    try:
+        # A byte order mark is what some editors write; tomllib takes it for a broken key.
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror or exc}") from None
+    except UnicodeDecodeError as exc:
+        line = exc.object.count(b"\n", 0, exc.start) + 1
+        raise ConfigError(f"{path}: not UTF-8 text (at line {line})") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: nested too deeply") from None
+    except ValueError as exc:
+        raise ConfigError(f"{path}: not valid TOML: {exc}") from None
+
+
+def _assigned(text: str, types: Mapping[str, Any]) -> dict[str, Any]:
+    """One `--set` text as nested tables."""
+    key, equals, raw = text.partition("=")
+    key = key.strip()
+    if not equals or not all(key.split(".")):
+        raise ConfigError(f"--set: expected KEY=VALUE, got {_shown(text)}")
+    value: object = raw if _is_plain_text(types.get(key), raw) else _toml_value(raw)
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def _is_plain_text(kind: Any, raw: str) -> bool:
+    """Whether the text is the value, unparsed: a path named `1.0` is no number."""
+    if kind is None:
+        return False
+    if get_origin(kind) is Literal:
+        return raw in get_args(kind)
+    return Text in get_args(kind)
+
+
+def _toml_value(raw: str) -> object:
+    """The text as a TOML value, or as itself when it is none: shells eat the quotes of a string."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):
+        return raw
+    # A line feed in the text could have begun a second key.
+    return table["value"] if len(table) == 1 else raw
+
+
+def _leaves(
+    table: Mapping[str, Any], types: Mapping[str, Any], source: str, prefix: str = ""
+) -> Iterator[tuple[str, object]]:
+    """Walk nested tables down to values; a plugin's table comes out whole, `plugins.NAME`."""
+    for name, value in table.items():
+        key = prefix + name
+        if not isinstance(value, dict) or key in types or prefix == f"{_PLUGINS}.":
+            yield key, value
+        elif value:
+            yield from _leaves(value, types, source, f"{key}.")
+        elif key not in _sections(types):
+            raise _unknown(key, types, source)
+
+
+def _choose(
+    chosen: dict[str, object], leaves: Iterable[tuple[str, object]], types: Mapping[str, Any], source: str
+) -> None:
+    """Let the checked values of one source take the place of what was chosen before."""
+    for key, value in leaves:
+        _merge(chosen, key, _checked(key, value, types, source))
+
+
+def _merge(into: dict[str, Any], key: str, value: object) -> None:
+    """Tables are merged key by key, anything else is replaced."""
+    before = into.get(key)
+    if isinstance(before, dict) and isinstance(value, dict):
+        for name, inner in value.items():
+            _merge(before, name, inner)
+    else:
+        into[key] = value
+
+
+def _sections(types: Mapping[str, Any]) -> set[str]:
+    return {key.partition(".")[0] for key in types if "." in key}
+
+
+def _checked(key: str, value: object, types: Mapping[str, Any], source: str) -> object:
+    """The value converted to its key's type; ConfigError when key or value is wrong."""
+    kind = types.get(key)
+    if kind is None:
+        if key.startswith(f"{_PLUGINS}."):
+            if isinstance(value, dict):
+                return value
+            raise _wrong(source, key, "a table of the plugin's settings", value)
+        if key in _sections(types):
+            raise _wrong(source, key, "a table", value)
+        raise _unknown(key, types, source)
+    if key == "lifecycle.mode" and value in ("enforce", "strict"):
+        raise ConfigError(
+            f'{source}: {key}: "{value}" is not available: this version only observes ("observe")'
+        )
+    if key == "agent.version" and value in ("1", "2"):
+        value = int(str(value))
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise _wrong(source, key, _expected(kind), value) from None
+
+
+def _wrong(source: str, key: str, expected: str, value: object) -> ConfigError:
+    return ConfigError(f"{source}: {key}: expected {expected}, got {_shown(value)}")
+
+
+def _unknown(key: str, types: Mapping[str, Any], source: str) -> ConfigError:
+    import difflib  # costs more than the whole check; only a mistake pays for it
+
+    near = difflib.get_close_matches(key, [*types, *sorted(_sections(types))], n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return ConfigError(f"{source}: unknown key {_printable(key)}{hint}")
+
+
+def _shown(value: object) -> str:
+    """A value in one short line, control characters escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a huge number"  # Python refuses to write out the largest
+    if isinstance(value, str):
+        return f'"{_printable(value)}"'
+    return str(value)
+
+
+def _printable(text: str) -> str:
+    escaped = repr(text)[1:-1]
+    return escaped if len(escaped) <= _SHOWN else f"{escaped[:_SHOWN]}…"
+
+
+def _built(chosen: Mapping[str, object]) -> Settings:
+    """Settings out of checked values, keyed by dotted key."""
+    sections: dict[str, Any] = {}
+    tables: dict[str, object] = {}
+    for key, value in chosen.items():
+        section, _, name = key.partition(".")
+        if section == _PLUGINS and isinstance(value, dict):
+            tables[name] = value
+        elif name:
+            sections.setdefault(section, {})[name] = value
+        else:
+            sections[key] = value
+    if tables:
+        sections.setdefault(_PLUGINS, {})["tables"] = tables
+    return msgspec.convert(sections, Settings)
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """Settings as the tables one would write them in."""
+    plain: dict[str, Any] = msgspec.to_builtins(settings, builtin_types=(tuple,))
+    tables = plain[_PLUGINS].pop("tables")
+    return {**plain, _PLUGINS: {**plain[_PLUGINS], **tables}}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,1 @@
+"""What may change a message on its way through; no input or output."""

@@ -1,0 +1,175 @@
+"""What the parts of a v2-client bridge share: the ids of both hops, the sessions, what the agent can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from acp_proxy.acp.shapes import conform
+from acp_proxy.acp.version import Version
+from acp_proxy.filters.alarms import Alarms
+from acp_proxy.filters.base import Step, ToClient
+from acp_proxy.filters.translate.message_ids import FROM_THE_START
+from acp_proxy.filters.translate.refusal import Refusal
+from acp_proxy.filters.translate.told import ToldSession
+from acp_proxy.inference.findings import Finding, FindingLog
+from acp_proxy.inference.pending import Pending
+from acp_proxy.inference.session import Session
+from acp_proxy.jsonrpc.message import INTERNAL_ERROR, Json, Message, error, id_key, notification
+
+UPDATE: Final = "session/update"
+
+
+class BridgeOptions(Protocol):
+    """The settings a bridge reads; times in seconds, 0 = off (design of the command line)."""
+
+    ack_timeout: float
+    close_timeout: float
+    settle: float
+    load_settle: float
+    max_held: int
+    queue_boundary: str
+    drop_sse: bool
+    cancel_timeout: float
+    unstable: bool
+
+
+class Call:
+    """A client request that was passed on under an id of ours."""
+
+    __slots__ = ("client_id", "kind", "method", "params", "session")
+
+    def __init__(self, client_id: Any, method: str, params: Json, kind: str, session: ToldSession | None) -> None:
+        self.client_id = client_id
+        self.method = method
+        self.params = params
+        self.kind = kind
+        self.session = session
+
+
+class Bridge:
+    """Shared state of one bridged pair; one queue per direction follows from handling one message at a time."""
+
+    def __init__(
+        self,
+        client_params: Json,
+        agent_result: Json,
+        options: BridgeOptions,
+        view: Mapping[str, Session],
+        findings: FindingLog,
+        token: Callable[[], str],
+    ) -> None:
+        self.options = options
+        self.view = view
+        self.alarms = Alarms()
+        self.sessions: dict[str, ToldSession] = {}
+        self.calls: Pending[Call] = Pending()
+        self.own_call_ids: dict[Any, int] = {}
+        self._findings = findings
+        self._token = token
+        self._last_call = 0
+        self._capabilities = _object(agent_result.get("agentCapabilities"))
+        self._client_capabilities = _object(client_params.get("capabilities"))
+
+    # ------------------------------------------------------------ who can what
+
+    def agent_has(self, *path: str) -> bool:
+        """Whether the agent advertises a capability: true or an object at this path of `agentCapabilities`."""
+        value: Any = self._capabilities
+        for name in path:
+            value = value.get(name) if type(value) is dict else None
+        return value is not None and value is not False
+
+    def client_modes(self) -> list[str]:
+        """The elicitation modes the client advertises."""
+        given = _object(self._client_capabilities.get("elicitation"))
+        return [mode for mode, marker in given.items() if marker is not None and mode != "_meta"]
+
+    # ------------------------------------------------------------ sessions and ids
+
+    def session(self, session_id: str) -> ToldSession:
+        """What the client knows of a session; at first sight it is taken up midway, with a random epoch."""
+        told = self.sessions.get(session_id)
+        if told is None:
+            told = self.sessions[session_id] = ToldSession(session_id, self._token())
+        return told
+
+    def attach(self, session_id: str, cwd: Any, *, from_start: bool) -> ToldSession:
+        """A session was created, loaded or resumed for this client."""
+        told = self.sessions.get(session_id)
+        if told is None or told.closed:
+            told = ToldSession(session_id, FROM_THE_START if from_start else self._token())
+            self.sessions[session_id] = told
+        told.attached = True
+        if type(cwd) is str:
+            told.cwd = cwd
+        return told
+
+    def open_call(self, call: Call) -> int:
+        """Give a request for the agent an id of our own."""
+        self._last_call += 1
+        self.calls.add(self._last_call, call)
+        self.own_call_ids[id_key(call.client_id)] = self._last_call
+        return self._last_call
+
+    def close_call(self, own_id: Any) -> Call | None:
+        """The agent has answered; None when nothing of ours is open under that id."""
+        call = self.calls.pop(own_id)
+        if call is not None and self.own_call_ids.get(id_key(call.client_id)) == own_id:
+            del self.own_call_ids[id_key(call.client_id)]
+        return call
+
+    # ------------------------------------------------------------ what is said
+
+    def refuse(self, client_id: Any, refusal: Refusal) -> list[Step]:
+        """Answer a request of the client with an error of ours."""
+        return [ToClient(error(client_id, refusal.code, refusal.message, refusal.data))]
+
+    def update(self, session_id: str, update: Json) -> Step:
+        """An update said in the agent's name."""
+        return ToClient(notification(UPDATE, {"sessionId": session_id, "update": update}))
+
+    def fit_result(self, type_name: str, value: Json, message: Message, at: float) -> tuple[Json, str | None]:
+        """Make a result fit its v2 type; the second value says why it cannot."""
+        checked = conform(Version.V2, type_name, value, unstable=True)
+        if checked.problem is not None:
+            self.note(at, "V42", "agent", f"result: {checked.problem}", message, f"schema {type_name}")
+            return value, checked.problem
+        fitted: Json = checked.value
+        return fitted, None
+
+    def note(
+        self,
+        at: float,
+        rule: str,
+        leg: str,
+        text: str,
+        message: Message | None,
+        source: str,
+        *,
+        action: str = "noted",
+        session: str | None = None,
+    ) -> None:
+        """Write a finding; a bridged session's repairs are always made."""
+        frames = (message.frame.number,) if message is not None and message.frame is not None else ()
+        self._findings.note(
+            Finding(at, rule, leg, text, session=session, frames=frames, action=action, source=source)
+        )
+
+
+def error_body(body: Json) -> Json:
+    """A response's error object, made well-formed where the agent's is not; code and data pass (bridge §9)."""
+    given = _object(body.get("error"))
+    code = given.get("code")
+    text = given.get("message")
+    if type(code) is int and type(text) is str:
+        return given
+    return {
+        **given,
+        "code": code if type(code) is int else INTERNAL_ERROR,
+        "message": text if type(text) is str else "the agent gave no reason",
+    }
+
+
+def _object(value: Any) -> Json:
+    return value if type(value) is dict else {}

@@ -1,0 +1,316 @@
+"""The bridge for a v2 client and a v1 agent: every message finds its translator here (direction F21).
+
+Requests leave under ids of our own on either hop, so nothing a peer picks can collide; answers,
+`$/cancel_request` and request-scoped elicitations are mapped back (LC-70).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from acp_proxy.acp.methods import method_info
+from acp_proxy.acp.shapes import conform
+from acp_proxy.acp.version import Role, Version
+from acp_proxy.filters.base import Filter, Outcome, Step, ToAgent, ToClient, Travels
+from acp_proxy.filters.translate.bridge import UPDATE, Bridge, BridgeOptions, Call, error_body
+from acp_proxy.filters.translate.prompts import Prompts
+from acp_proxy.filters.translate.questions import Questions
+from acp_proxy.filters.translate.refusal import Refusal
+from acp_proxy.filters.translate.sessions import Sessions
+from acp_proxy.filters.translate.told import Settling, ToldSession
+from acp_proxy.filters.translate.updates import Updates
+from acp_proxy.inference.findings import FindingLog
+from acp_proxy.inference.foreground import Change
+from acp_proxy.inference.session import Session
+from acp_proxy.jsonrpc.message import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+    Json,
+    Message,
+    Notification,
+    Request,
+    Response,
+    error,
+    id_key,
+    result,
+)
+
+_RENAMED: Final = {"auth/login": "authenticate", "auth/logout": "logout"}
+_MISSING: Final[Json] = {}
+
+Handler = Callable[[Request, Json, float], Sequence[Step]]
+
+
+class V2Client(Filter):
+    """Speaks v2 to the client and v1 to the agent."""
+
+    def __init__(
+        self,
+        client_params: Json,
+        agent_result: Json,
+        client_result: Json,
+        options: BridgeOptions,
+        view: Mapping[str, Session],
+        findings: FindingLog,
+        token: Callable[[], str],
+    ) -> None:
+        self._initialized = (client_params, client_result)
+        self._spoken = False
+        bridge = self._bridge = Bridge(client_params, agent_result, options, view, findings, token)
+        prompts = self._prompts = Prompts(bridge)
+        questions = self._questions = Questions(bridge, prompts)
+        sessions = self._sessions = Sessions(bridge, prompts, questions)
+        self._updates = Updates(bridge, prompts)
+        self._requests: dict[str, Handler] = {
+            "session/prompt": prompts.ask,
+            "session/new": sessions.new,
+            "session/resume": sessions.resume,
+            "session/list": sessions.list_sessions,
+            "session/close": sessions.close,
+            "session/delete": sessions.delete,
+            "session/set_config_option": sessions.set_option,
+            "auth/login": self._auth,
+            "auth/logout": self._auth,
+            "tool_call/cancel": self._not_cancellable,
+            "terminal/cancel": self._not_cancellable,
+        }
+        self._results: dict[str, Callable[[Call, Response, float], Sequence[Step]]] = {
+            "new": sessions.opened,
+            "load": sessions.opened,
+            "resume": sessions.opened,
+            "list": sessions.listed,
+            "set": sessions.option_set,
+        }
+
+    # ------------------------------------------------------------ client to agent
+
+    def forth(self, message: Message, at: float) -> Outcome:
+        """A message of the client, in v2 terms."""
+        if type(message) is Request:
+            return self._request(message, at)
+        if type(message) is Notification:
+            return self._notification(message, at)
+        assert type(message) is Response
+        return self._questions.answer(message, at)
+
+    def _request(self, message: Request, at: float) -> Outcome:
+        bridge = self._bridge
+        if type(message.id) not in (int, str):
+            bridge.note(at, "V31", "client", "request id must be a string or an integer", message, "LC-73", action="refused")
+            return [ToClient(error(None, INVALID_REQUEST, "request id must be a string or an integer"))]
+        if id_key(message.id) in bridge.own_call_ids or self._prompts.is_held(message.id):
+            bridge.note(at, "V31", "client", "request id reused in flight", message, "LC-73", action="refused")
+            return [ToClient(error(None, INVALID_REQUEST, "request id is already in use"))]
+        method = message.method
+        if method == "initialize":
+            return self._initialize_again(message)
+        self._spoken = True
+        info = method_info(Version.V2, method, "request")
+        if info is None or Role.AGENT not in info.receivers or (info.unstable and not bridge.options.unstable):
+            return self._unlisted(message, at)
+        checked = conform(Version.V2, info.params, message.body.get("params", _MISSING), unstable=True)
+        if checked.problem is not None:
+            return bridge.refuse(message.id, Refusal(INVALID_PARAMS, f"{method}: {checked.problem}"))
+        params: Json = checked.value
+        told = bridge.sessions.get(params.get("sessionId", ""))
+        if told is not None and told.closed and method not in ("session/resume", "session/close", "session/delete"):
+            missing = Refusal(RESOURCE_NOT_FOUND, "the session is closed", {"sessionId": told.id})
+            return bridge.refuse(message.id, missing)
+        handler = self._requests.get(method)
+        if handler is None:
+            return self._pass_on(message, method, params)
+        return handler(message, params, at)
+
+    def _initialize_again(self, message: Request) -> Outcome:
+        """A v2 client may repeat `initialize` until its first other request (LC-86)."""
+        params, answer = self._initialized
+        if self._spoken or message.params != params:
+            return [ToClient(error(message.id, INVALID_REQUEST, "already initialized"))]
+        return [ToClient(result(message.id, answer))]
+
+    def _unlisted(self, message: Request, at: float) -> Outcome:
+        """Extensions, and what neither version lists, are the agent's to answer; v1's own methods are not v2."""
+        method = message.method
+        if not method.startswith("_") and self._is_v1_only(method):
+            return [ToClient(error(message.id, METHOD_NOT_FOUND, f"protocol version 2 has no method {method}"))]
+        params = message.body.get("params", _MISSING)
+        return self._pass_on(message, method, params)
+
+    def _is_v1_only(self, method: str) -> bool:
+        return method_info(Version.V1, method) is not None and method_info(Version.V2, method) is None
+
+    def _pass_on(self, message: Request, method: str, params: Any) -> list[Step]:
+        call = Call(message.id, message.method, params if type(params) is dict else {}, "other", None)
+        body = {**message.body, "jsonrpc": "2.0", "id": self._bridge.open_call(call), "method": method}
+        if params is not _MISSING:
+            body["params"] = params
+        return [ToAgent(Request(body))]
+
+    def _auth(self, message: Request, params: Json, at: float) -> Sequence[Step]:
+        method = message.method
+        if method == "auth/logout" and not self._bridge.agent_has("auth", "logout"):
+            return self._bridge.refuse(message.id, Refusal(METHOD_NOT_FOUND, "the agent offers no logout"))
+        return self._pass_on(message, _RENAMED[method], params)
+
+    def _not_cancellable(self, message: Request, params: Json, at: float) -> Sequence[Step]:
+        """A v1 agent advertises nothing to cancel (LC-60)."""
+        return self._bridge.refuse(message.id, Refusal(INVALID_PARAMS, "nothing cancellable has this id"))
+
+    def _notification(self, message: Notification, at: float) -> Outcome:
+        method = message.method
+        if method == "session/cancel":
+            return self._cancel(message, at)
+        if method == "$/cancel_request":
+            return self._cancel_request(message, at)
+        return _versioned(message)
+
+    def _cancel(self, message: Notification, at: float) -> Outcome:
+        checked = conform(Version.V2, "CancelSessionNotification", message.body.get("params"), unstable=True)
+        if checked.problem is not None:
+            self._bridge.note(at, "V42", "client", f"session/cancel: {checked.problem}", message, "lifecycle 2.5", action="repaired")
+            return None
+        told = self._bridge.sessions.get(checked.value["sessionId"])
+        steps: list[Step] = [ToAgent(_versioned(message))]
+        if told is not None:
+            steps += self._prompts.flush_held(told)
+            steps += self._questions.withdraw(told, everything=True)
+        return steps
+
+    def _cancel_request(self, message: Notification, at: float) -> Outcome:
+        token = message.params.get("requestId")
+        steps = self._prompts.withdraw(token)
+        if steps is not None:
+            return steps
+        own_id = self._bridge.own_call_ids.get(id_key(token))
+        if own_id is None:
+            return None
+        call = self._bridge.calls.get(own_id)
+        if call is not None and call.session is not None and call.session.turn is not None:
+            turn = call.session.turn
+            if turn.own_id == own_id and turn.inserted:
+                return None
+        return Notification({**message.body, "jsonrpc": "2.0", "params": {**message.params, "requestId": own_id}})
+
+    # ------------------------------------------------------------ agent to client
+
+    def back(self, message: Travels, at: float) -> Outcome:
+        """A message of the agent in v1 terms, or a state change."""
+        if type(message) is Notification:
+            method = message.body["method"]
+            if method == UPDATE:
+                return self._updates.take(message, at)
+            if method == "$/cancel_request":
+                return self._questions.withdrawn_by_agent(message, at)
+            return self._other_notification(message, at)
+        if type(message) is Request:
+            return self._questions.ask(message, at)
+        if isinstance(message, Change):
+            return self._change(message, at)
+        assert type(message) is Response
+        return self._response(message, at)
+
+    def _other_notification(self, message: Notification, at: float) -> Outcome:
+        info = method_info(Version.V2, message.method, "notification")
+        if info is not None and (not info.unstable or self._bridge.options.unstable):
+            checked = conform(Version.V2, info.params, message.body.get("params"), unstable=True)
+            if checked.problem is not None:
+                self._bridge.note(
+                    at, "V42", "agent", f"{message.method}: {checked.problem}", message, "lifecycle 2.5", action="repaired"
+                )
+                return None
+            if checked.value is not message.body.get("params"):
+                return Notification({**message.body, "jsonrpc": "2.0", "params": checked.value})
+        return _versioned(message)
+
+    def _change(self, change: Change, at: float) -> Outcome:
+        told = self._bridge.session(change.session.id)
+        if told.closed:
+            return None
+        steps = self._prompts.tell(told, change, at)
+        quiet = self._bridge.options.load_settle
+        if change.resume and quiet:
+            told.settling = Settling(steps, quiet, at)
+            self._bridge.alarms.set(("settle", told.id), at + quiet)
+            return None
+        return steps
+
+    def _response(self, message: Response, at: float) -> Outcome:
+        call = self._bridge.close_call(message.id)
+        if call is None:
+            self._bridge.note(at, "V29", "agent", "response to an id that is not open", message, "LC-70", action="repaired")
+            return None
+        told = call.session
+        if call.kind == "prompt":
+            assert told is not None
+            steps = [*self._prompts.ended(call, message, at), *self._questions.withdraw(told, everything=False)]
+            if told.closing is not None and told.turn is None:
+                steps += self._sessions.finish_close(told)
+            return steps
+        if call.kind == "close":
+            return self._sessions.closed(call, message, at)
+        if message.is_error:
+            if told is not None:
+                told.swallowing = False
+            return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id, "error": error_body(message.body)})
+        finish = self._results.get(call.kind)
+        if finish is not None:
+            return finish(call, message, at)
+        return self._plain_result(call, message, at)
+
+    def _plain_result(self, call: Call, message: Response, at: float) -> Outcome:
+        info = method_info(Version.V2, call.method, "request")
+        if info is None or info.result is None:
+            return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id})
+        given = {} if message.result is None else message.result
+        answer, problem = self._bridge.fit_result(info.result, given, message, at)
+        if problem is not None:
+            return error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}")
+        return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id, "result": answer})
+
+    # ------------------------------------------------------------ time, ends
+
+    def next_deadline(self) -> float | None:
+        """The next acknowledgement, settling or close that is due."""
+        return self._bridge.alarms.next()
+
+    def expire(self, at: float) -> Sequence[Step]:
+        """Do what is due."""
+        steps: list[Step] = []
+        for key in self._bridge.alarms.ring(at):
+            assert isinstance(key, tuple)
+            kind, session_id = key
+            told = self._bridge.sessions[session_id]
+            if kind == "ack":
+                steps += self._prompts.insert(told)
+            elif kind == "settle":
+                steps += self._settled(told, at)
+            else:
+                steps += self._sessions.give_up_close(told, at)
+        return steps
+
+    def _settled(self, told: ToldSession, at: float) -> list[Step]:
+        settling, told.settling = told.settling, None
+        if settling is None:
+            return []
+        told.swallowing = False
+        return [*settling.steps, *self._prompts.go_on(told, at)]
+
+    def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
+        """Held prompts will never run, and nothing more will come that could be waited for."""
+        steps: list[Step] = []
+        for told in self._bridge.sessions.values():
+            self._bridge.alarms.drop(("settle", told.id))
+            steps += self._prompts.flush_held(told, error_body["code"], error_body["message"])
+            steps += self._settled(told, at)
+        return steps
+
+
+def _versioned(message: Notification) -> Notification:
+    """The message itself, or one that says `jsonrpc` where the sender forgot to."""
+    if message.body.get("jsonrpc") == "2.0":
+        return message
+    return Notification({"jsonrpc": "2.0", **{key: value for key, value in message.body.items() if key != "jsonrpc"}})

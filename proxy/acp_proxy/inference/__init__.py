@@ -1,0 +1,1 @@
+"""What is true now: reads messages, changes none."""

@@ -1,0 +1,162 @@
+"""What a message means to the state machine; the last reader of JSON on the way there.
+
+Tables say which method or update is which kind of trigger in each protocol version. A known
+update with a broken payload means nothing here: no inference is drawn from it (lifecycle §2.5).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Any, Final
+
+from acp_proxy.acp.version import Version
+from acp_proxy.acp.vocabulary import canonical, known_values
+from acp_proxy.jsonrpc.message import Json
+
+
+class Kind(IntEnum):
+    """What happened to a session."""
+
+    PROMPT = auto()
+    PROMPT_ENDED = auto()
+    CANCEL = auto()
+    TOOL = auto()
+    WAIT = auto()
+    WAIT_ANSWERED = auto()
+    HELPER = auto()
+    HELPER_DONE = auto()
+    REPLAY = auto()
+    REPLAY_DONE = auto()
+    REPLAY_FAILED = auto()
+    ATTACHED = auto()
+    CLOSE = auto()
+    CLOSE_DONE = auto()
+    CLOSE_FAILED = auto()
+    OUTPUT = auto()
+    UPDATE = auto()
+    STATE = auto()
+    END_MARK = auto()
+    QUIET = auto()
+    AGENT_GONE = auto()
+
+
+class ToolNews:
+    """A tool call as an update or a permission names it; `status` None when it says nothing of it."""
+
+    __slots__ = ("announced", "status", "tool_id")
+
+    def __init__(self, tool_id: str, status: str | None, announced: bool) -> None:
+        self.tool_id = tool_id
+        self.status = status
+        self.announced = announced
+
+
+class Ending:
+    """How a prompt ended: the agent's stop reason as given and as read, its usage, or the error."""
+
+    __slots__ = ("error", "key", "stop_reason", "usage")
+
+    def __init__(self, key: Any, stop_reason: str | None, usage: Any, error: Json | None) -> None:
+        self.key = key
+        self.stop_reason = stop_reason
+        self.usage = usage
+        self.error = error
+
+
+_REPLAY: Final = (Kind.REPLAY, Kind.REPLAY_DONE, Kind.REPLAY_FAILED)
+_CLOSE: Final = (Kind.CLOSE, Kind.CLOSE_DONE, Kind.CLOSE_FAILED)
+
+# method -> (kind of the request, kind of a result, kind of an error); None: means nothing
+CLIENT_REQUESTS: Final[dict[str, tuple[Kind | None, Kind | None, Kind | None]]] = {
+    "session/prompt": (Kind.PROMPT, Kind.PROMPT_ENDED, Kind.PROMPT_ENDED),
+    "session/load": _REPLAY,
+    "session/resume": _REPLAY,
+    "session/close": _CLOSE,
+    "session/delete": _CLOSE,
+    "session/archive": _CLOSE,
+    "session/new": (None, Kind.ATTACHED, None),
+    "session/fork": (None, Kind.ATTACHED, None),
+}
+
+WAIT_METHODS: Final = frozenset({"session/request_permission", "elicitation/create"})
+HELPER_PREFIXES: Final = ("fs/", "terminal/")
+
+UPDATES: Final[dict[Version, dict[str, Kind]]] = {
+    Version.V1: {
+        "agent_message_chunk": Kind.OUTPUT,
+        "agent_thought_chunk": Kind.OUTPUT,
+        "plan": Kind.OUTPUT,
+        "plan_update": Kind.OUTPUT,
+        "tool_call": Kind.TOOL,
+        "tool_call_update": Kind.TOOL,
+        "state_update": Kind.STATE,
+    },
+    Version.V2: {
+        "agent_message_chunk": Kind.OUTPUT,
+        "agent_message": Kind.OUTPUT,
+        "agent_thought_chunk": Kind.OUTPUT,
+        "agent_thought": Kind.OUTPUT,
+        "plan_update": Kind.OUTPUT,
+        "tool_call_update": Kind.TOOL,
+        "tool_call_content_chunk": Kind.OUTPUT,
+        "state_update": Kind.STATE,
+    },
+}
+
+_STATUSES: Final = known_values(Version.V2, "ToolCallStatus")
+_STOP_REASONS: Final = known_values(Version.V1, "StopReason")
+
+
+def tool_news(body: Json, announced: bool) -> ToolNews | None:
+    """Read a tool call body; None when it does not say which tool call it is about."""
+    tool_id = body.get("toolCallId")
+    if type(tool_id) is not str:
+        return None
+    status = body.get("status")
+    if type(status) is not str:
+        status = None
+    elif status not in _STATUSES:
+        status = canonical(Version.V2, "ToolCallStatus", status)
+    return ToolNews(tool_id, status, announced)
+
+
+def prompt_ending(key: Any, body: Json) -> Ending:
+    """Read a v1 prompt response; a result without a stop reason simply reports none (LC-03)."""
+    if "error" in body:
+        error = body["error"]
+        return Ending(key, None, None, error if type(error) is dict else {})
+    result = body["result"]
+    if type(result) is not dict:
+        return Ending(key, None, None, None)
+    stop = result.get("stopReason")
+    if type(stop) is not str:
+        stop = None
+    elif stop not in _STOP_REASONS:
+        stop = canonical(Version.V1, "StopReason", stop)
+    return Ending(key, stop, result.get("usage"), None)
+
+
+def ends_by_mark(markers: tuple[str, ...], params: Json, method: str) -> bool:
+    """Whether a configured vendor mark stands in this notification (`inference.end_markers`).
+
+    A marker is a notification method, or a path below the notification's `_meta` or its update's
+    `_meta` such as `_meta.endOfTurn=true`; without a value any value but false and null counts.
+    """
+    for marker in markers:
+        if not marker.startswith("_meta."):
+            if marker == method:
+                return True
+            continue
+        path, _, wanted = marker.partition("=")
+        update = params.get("update")
+        for holder in (params, update if type(update) is dict else {}):
+            value: Any = holder
+            for part in path.split("."):
+                value = value.get(part) if type(value) is dict else None
+            if wanted:
+                found = value if type(value) is str else {True: "true", False: "false"}.get(value, str(value)) if type(value) is bool else str(value)
+                if found == wanted:
+                    return True
+            elif value is not None and value is not False:
+                return True
+    return False

@@ -1,0 +1,1 @@
+"""Bytes in, messages out, and back; knows JSON-RPC and nothing of ACP."""

@@ -1,0 +1,1 @@
+"""One client and one agent joined, without input or output: events in, commands out."""

@@ -1,0 +1,43 @@
+"""The only way into the relay: what happened on a leg, and when (seconds on the runner's clock)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acp_proxy.acp.version import Role
+from acp_proxy.jsonrpc.framing import Oversize
+
+
+class FramesReceived:
+    """Lines that came in together, oldest first; a batch, so that answers leave as one write."""
+
+    __slots__ = ("at", "leg", "lines")
+
+    def __init__(self, leg: Role, lines: Sequence[bytes | Oversize], at: float) -> None:
+        self.leg = leg
+        self.lines = lines
+        self.at = at
+
+
+class LegClosed:
+    """Nothing more will come from this leg; `why` is fit for people, `data` for the error's `data`."""
+
+    __slots__ = ("at", "data", "leg", "why")
+
+    def __init__(self, leg: Role, at: float, why: str = "", data: object = None) -> None:
+        self.leg = leg
+        self.at = at
+        self.why = why
+        self.data = data
+
+
+class DeadlinePassed:
+    """The time asked for with SetDeadline has come."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+
+Event = FramesReceived | LegClosed | DeadlinePassed

@@ -1,0 +1,72 @@
+"""What the relay can be told to do differently; plain values, times in seconds, 0 = off."""
+
+from __future__ import annotations
+
+
+class RelayOptions:
+    """The settings that the relay and its filters obey; names follow the configuration's keys."""
+
+    __slots__ = (
+        "ack_timeout",
+        "agent_initiated",
+        "agent_version",
+        "batch",
+        "bridge",
+        "cancel_timeout",
+        "close_timeout",
+        "drop_sse",
+        "end_markers",
+        "load_settle",
+        "max_held",
+        "permission_timeout",
+        "queue_boundary",
+        "quiet_time",
+        "requires_action",
+        "settle",
+        "stall_after",
+        "turn_timeout",
+        "unstable",
+    )
+
+    def __init__(
+        self,
+        *,
+        bridge: str = "auto",
+        agent_version: str = "auto",
+        ack_timeout: float = 1.0,
+        close_timeout: float = 10.0,
+        settle: float = 0.0,
+        load_settle: float = 0.0,
+        max_held: int = 32,
+        queue_boundary: str = "each",
+        batch: str = "reject",
+        drop_sse: bool = False,
+        cancel_timeout: float = 0.0,
+        permission_timeout: float = 0.0,
+        turn_timeout: float = 0.0,
+        stall_after: float = 0.0,
+        agent_initiated: str = "ignore",
+        requires_action: str = "blocked",
+        quiet_time: float = 30.0,
+        end_markers: tuple[str, ...] = (),
+        unstable: bool = False,
+    ) -> None:
+        self.bridge = bridge
+        self.agent_version = agent_version
+        self.ack_timeout = ack_timeout
+        self.close_timeout = close_timeout
+        self.settle = settle
+        self.load_settle = load_settle
+        self.max_held = max_held
+        self.queue_boundary = queue_boundary
+        self.batch = batch
+        self.drop_sse = drop_sse
+        self.cancel_timeout = cancel_timeout
+        self.permission_timeout = permission_timeout
+        self.turn_timeout = turn_timeout
+        self.stall_after = stall_after
+        self.agent_initiated = agent_initiated
+        self.requires_action = requires_action
+        self.quiet_time = quiet_time
+        self.end_markers = end_markers
+        self.unstable = unstable

@@ -1,0 +1,340 @@
+"""One client and one agent joined: events in, commands out, no input or output of its own.
+
+A received line is decoded once and walked through the chain. If it comes out as the same object
+its original bytes are sent. A line that can change nothing is not even decoded (`untouched`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from acp_proxy.acp.version import Role, Version
+from acp_proxy.filters.base import Filter
+from acp_proxy.filters.observe import Observe
+from acp_proxy.filters.patience import CancelPatience, PermissionPatience, Stalls
+from acp_proxy.filters.snapshot import Snapshot
+from acp_proxy.filters.translate.v2_client import V2Client
+from acp_proxy.inference.engine import Engine
+from acp_proxy.inference.findings import Finding, FindingLog
+from acp_proxy.inference.foreground import Change, Rules
+from acp_proxy.jsonrpc import codec
+from acp_proxy.jsonrpc.framing import Oversize
+from acp_proxy.jsonrpc.message import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Frame,
+    Json,
+    Message,
+    Notification,
+    Request,
+    Response,
+    classify,
+    error,
+    notification,
+    result,
+)
+from acp_proxy.relay.chain import Chain
+from acp_proxy.relay.commands import CloseLeg, Command, Divert, Emit, FrameReport, RestartLeg, SendFrames, SetDeadline
+from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
+from acp_proxy.relay.negotiate import Agreement, Negotiate
+from acp_proxy.relay.options import RelayOptions
+from acp_proxy.relay.shortcut import untouched
+
+_HEAD_ID: Final = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\\x00-\x1f])*")\s*,\s*"(method|result|error)"'
+)
+
+
+class Relay:
+    """Joins two legs; `handle` is the only way in, and the commands it returns the only way out."""
+
+    def __init__(
+        self,
+        options: RelayOptions,
+        *,
+        token: Callable[[], str],
+        plugin_filters: Sequence[Filter] = (),
+        reporting: bool = False,
+    ) -> None:
+        """`token` makes unguessable texts; `reporting` asks for an Emit of every frame and change."""
+        self.findings = FindingLog()
+        self.frames_received = 0
+        self._options = options
+        self._token = token
+        self._reporting = reporting
+        self._commands: list[Command] = []
+        self._closed: dict[Role, bool] = {Role.CLIENT: False, Role.AGENT: False}
+        self._gone: Json | None = None
+        self._deadline: float | None = None
+        self._shortcut = False
+        rules = Rules(
+            agent_initiated=options.agent_initiated,
+            any_wait=options.requires_action == "any_wait",
+            quiet_time=options.quiet_time,
+            end_markers=options.end_markers,
+        )
+        self.engine = Engine(rules, self.findings)
+        snapshot = Snapshot()
+        self.negotiation = Negotiate(options, self.engine, self.findings, snapshot, self._bridge, self._settle)
+        self._observe = Observe(self.engine)
+        filters: list[Filter] = []
+        if options.permission_timeout:
+            filters.append(PermissionPatience(options.permission_timeout))
+        filters += plugin_filters
+        filters += [snapshot, self.negotiation]
+        if options.stall_after or options.turn_timeout:
+            filters.append(Stalls(options.stall_after, options.turn_timeout, self.engine.sessions, self.findings))
+        filters.append(self._observe)
+        if options.cancel_timeout:
+            filters.append(CancelPatience(options.cancel_timeout))
+        self._chain = Chain(filters, self._to_agent, self._to_client, self._restart)
+        self._may_shortcut = not (
+            plugin_filters or reporting or options.stall_after or options.agent_initiated != "ignore"
+        )
+
+    def handle(self, event: Event) -> list[Command]:
+        """Take one event; return what is to be done, in order."""
+        at = event.at
+        if type(event) is FramesReceived:
+            self._receive(event)
+        elif type(event) is LegClosed:
+            self._leg_closed(event)
+        elif type(event) is DeadlinePassed:
+            self._deadline = None
+            self._chain.expire(at)
+        due = self._chain.next_deadline()
+        if due != self._deadline:
+            self._deadline = due
+            self._commands.append(SetDeadline(due))
+        for finding in self.findings.take():
+            self._commands.append(Emit(finding))
+        commands, self._commands = self._commands, []
+        return commands
+
+    # ------------------------------------------------------------ in
+
+    def _receive(self, event: FramesReceived) -> None:
+        leg, at = event.leg, event.at
+        from_agent = leg is Role.AGENT
+        for line in event.lines:
+            self.frames_received += 1
+            if type(line) is Oversize:
+                self._oversize(leg, line, at)
+                continue
+            assert type(line) is bytes
+            if from_agent and self._shortcut and untouched(line):
+                self._send(Role.CLIENT, line)
+                continue
+            self._line(leg, line, at)
+
+    def _line(self, leg: Role, raw: bytes, at: float) -> None:
+        """Decode a line and walk what it holds through the chain."""
+        frame = Frame(raw, self.frames_received)
+        if raw[:3] == b"\xef\xbb\xbf":
+            frame.raw = raw = codec.strip_bom(raw)
+            self._note(at, "V49", leg, "byte order mark before a frame", frame, "bridge 0", "repaired")
+        if not raw.strip():
+            return
+        try:
+            body = codec.decode(raw)
+        except codec.DecodeError as exc:
+            self._report(at, leg, "in", frame, None)
+            self._no_json(leg, frame, str(exc), at)
+            return
+        if type(body) is dict:
+            message = classify(body, frame)
+            self._report(at, leg, "in", frame, message)
+            if message is None:
+                self._no_message(leg, frame, body, at)
+            else:
+                self._walk(leg, message, at)
+        else:
+            self._report(at, leg, "in", frame, None)
+            if type(body) is list:
+                self._batch(leg, frame, body, at)
+            else:
+                self._no_json(leg, frame, "neither an object nor an array", at)
+
+    def _walk(self, leg: Role, message: Message, at: float) -> None:
+        if type(message) is Response and message.id is None:
+            # It answers nothing, and clients have been seen to break on it (RA-26, BR-27, BR-51).
+            self._note(at, "V51", leg, "error answer with id null", message.frame, "lifecycle 2.5", "repaired")
+        elif leg is Role.CLIENT:
+            self._chain.forth(message, at)
+        else:
+            self._chain.back(message, at)
+
+    def _no_json(self, leg: Role, frame: Frame, why: str, at: float) -> None:
+        self._note(at, "V45", leg, f"line is no JSON object: {why}", frame, "bridge 0", "repaired")
+        if leg is Role.AGENT:
+            self._commands.append(Divert(frame.raw))
+        else:
+            self._answer(leg, error(None, PARSE_ERROR, f"line is no JSON object: {why}"), at)
+
+    def _no_message(self, leg: Role, frame: Frame, body: Json, at: float) -> None:
+        """A JSON object that is no JSON-RPC message; what looks like an answer is never answered."""
+        if leg is Role.AGENT and "method" not in body:
+            self._note(at, "V45", leg, "JSON object is no JSON-RPC message", frame, "bridge 0", "repaired")
+            self._commands.append(Divert(frame.raw))
+            return
+        self._note(at, "V31", leg, "JSON object is no JSON-RPC message", frame, "JSON-RPC 2.0 §4", "refused")
+        if "method" in body or "id" not in body:
+            token = body.get("id")
+            known = token if type(token) in (int, str) else None
+            self._answer(leg, error(known, INVALID_REQUEST, "not a JSON-RPC request"), at)
+
+    def _batch(self, leg: Role, frame: Frame, items: list[object], at: float) -> None:
+        if self._options.batch == "split" and items:
+            self._note(at, "V32", leg, "batch taken apart", frame, "lifecycle 2.5", "repaired")
+            for item in items:
+                message = classify(item) if isinstance(item, dict) else None
+                if message is None:
+                    self._answer(leg, error(None, INVALID_REQUEST, "batch item is no JSON-RPC message"), at)
+                else:
+                    self._walk(leg, message, at)
+            return
+        self._note(at, "V32", leg, "batches are not supported", frame, "lifecycle 2.5", "refused")
+        self._answer(leg, error(None, INVALID_REQUEST, "batches are not supported"), at)
+
+    def _oversize(self, leg: Role, line: Oversize, at: float) -> None:
+        """Skip a line that is too long, but never leave the request it belongs to without an answer."""
+        frame = Frame(line.head, self.frames_received)
+        self._report(at, leg, "in", frame, None)
+        self._note(at, "V48", leg, "line over the size limit skipped", frame, "limits.message_bytes", "refused")
+        found = _HEAD_ID.match(line.head)
+        if found is None:
+            return
+        token = codec.decode(found[1])
+        refusal = error(token, INVALID_REQUEST, "message is larger than limits.message_bytes allows")
+        if found[2] == b"method":
+            self._answer(leg, refusal, at)
+        elif leg is Role.AGENT:
+            failed = error(token, INTERNAL_ERROR, "the agent's answer is larger than limits.message_bytes allows")
+            self._chain.back(failed, at)
+        else:
+            failed = error(token, INTERNAL_ERROR, "the client's answer is larger than limits.message_bytes allows")
+            self._chain.forth(failed, at)
+
+    # ------------------------------------------------------------ out
+
+    def _to_agent(self, message: Message, at: float) -> None:
+        if self._gone is not None:
+            if type(message) is Request:
+                gone = self._gone
+                self._chain.back(error(message.id, gone["code"], gone["message"], gone.get("data")), at)
+            return
+        self._answer(Role.AGENT, message, at)
+
+    def _to_client(self, message: Message, at: float) -> None:
+        if self._closed[Role.CLIENT] and type(message) is Request:
+            self._chain.forth(error(message.id, INTERNAL_ERROR, "the client has disconnected"), at)
+            return
+        self._answer(Role.CLIENT, message, at)
+
+    def _answer(self, leg: Role, message: Message, at: float) -> None:
+        """Encode, unless the message is still the frame it came as, and send."""
+        frame = message.frame
+        if frame is not None:
+            raw = frame.raw
+        else:
+            try:
+                raw = codec.encode(message.body)
+            except codec.EncodeError as exc:
+                self._unencodable(leg, message, str(exc), at)
+                return
+        if self._reporting:
+            self._commands.append(
+                Emit(FrameReport(at, leg, "out", raw, frame.number if frame is not None else None, message))
+            )
+        self._send(leg, raw)
+
+    def _send(self, leg: Role, raw: bytes) -> None:
+        commands = self._commands
+        if commands:
+            last = commands[-1]
+            if type(last) is SendFrames and last.leg is leg:
+                last.frames.append(raw)
+                return
+        commands.append(SendFrames(leg, [raw]))
+
+    def _unencodable(self, leg: Role, message: Message, why: str, at: float) -> None:
+        """A number such as 1e400 decodes to infinity, which JSON cannot carry."""
+        self._note(at, "V42", leg.other, f"message cannot be encoded: {why}", None, "RFC 8259 §6", "refused")
+        if type(message) is Response:
+            self._answer(leg, error(message.id, INTERNAL_ERROR, f"answer cannot be encoded: {why}"), at)
+        elif type(message) is Request:
+            refusal = error(message.id, PARSE_ERROR, f"request cannot be encoded: {why}")
+            if leg is Role.AGENT:
+                self._chain.back(refusal, at)
+            else:
+                self._chain.forth(refusal, at)
+
+    # ------------------------------------------------------------ ends
+
+    def _leg_closed(self, event: LegClosed) -> None:
+        if self._closed[event.leg]:
+            return
+        if event.leg is Role.AGENT:
+            self._agent_gone(event)
+        else:
+            self._client_gone(event.at)
+
+    def _agent_gone(self, event: LegClosed) -> None:
+        """Everything the client still waits for fails, in the agent's name (lifecycle §2.3)."""
+        self._closed[Role.AGENT] = True
+        self._gone = {"code": INTERNAL_ERROR, "message": event.why}
+        if event.data is not None:
+            self._gone["data"] = event.data
+        if not self._closed[Role.CLIENT]:
+            self._chain.agent_gone(self._gone, event.at)
+        self._commands.append(CloseLeg(Role.CLIENT))
+
+    def _client_gone(self, at: float) -> None:
+        """Stop what the agent does for a client that has left, and let it have its answers."""
+        self._closed[Role.CLIENT] = True
+        for session in list(self.engine.busy_sessions()):
+            self._chain.forth(notification("session/cancel", {"sessionId": session.id}), at)
+        for token, call in self.engine.from_agent.items():
+            if call.method == "session/request_permission":
+                answer = result(token, {"outcome": {"outcome": "cancelled"}})
+            elif call.method == "elicitation/create":
+                answer = result(token, {"action": "cancel"})
+            else:
+                answer = error(token, INTERNAL_ERROR, "the client has disconnected")
+            self._chain.forth_from(self._observe, answer, at)
+        self._commands.append(CloseLeg(Role.AGENT))
+
+    def _restart(self) -> None:
+        self._commands.append(RestartLeg())
+
+    # ------------------------------------------------------------ negotiation
+
+    def _bridge(self, agreement: Agreement) -> Filter:
+        return V2Client(
+            agreement.client_params,
+            agreement.agent_result,
+            agreement.client_result,
+            self._options,
+            self.engine.sessions,
+            self.findings,
+            self._token,
+        )
+
+    def _settle(self, translator: Filter | None) -> None:
+        self._chain.replace(self.negotiation, translator)
+        self._shortcut = self._may_shortcut and translator is None and self.engine.version is Version.V1
+
+    # ------------------------------------------------------------ notes
+
+    def _note(
+        self, at: float, rule: str, leg: Role, text: str, frame: Frame | None, source: str, action: str = "noted"
+    ) -> None:
+        frames = (frame.number,) if frame is not None else ()
+        self.findings.note(Finding(at, rule, leg.value, text, frames=frames, source=source, action=action))
+
+    def _report(self, at: float, leg: Role, direction: str, frame: Frame, message: Message | None) -> None:
+        if self._reporting:
+            self._commands.append(Emit(FrameReport(at, leg, direction, frame.raw, frame.number, message)))

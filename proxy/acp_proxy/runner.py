@@ -1,0 +1,297 @@
+"""The one loop: bytes from two transports into the relay, its commands back out.
+
+Everything that decides is in the relay. Here is only what waits: readers, writers, the clock, the
+agent's process, our own signals; and what must happen in the end whatever came before.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol
+
+import trio
+
+from acp_proxy.acp.version import Role
+from acp_proxy.errors import AgentStartError
+from acp_proxy.jsonrpc.framing import LineSplitter
+from acp_proxy.outbox import Outbox
+from acp_proxy.relay.commands import CloseLeg, Command, Divert, Emit, Report, RestartLeg, SendFrames, SetDeadline
+from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
+from acp_proxy.relay.relay import Relay
+from acp_proxy.transport.agent_process import AgentProcess
+from acp_proxy.transport.base import Transport
+
+LINGER: Final = 2.0
+FLUSH: Final = 2.0
+SILENT_GRACE: Final = 0.5
+_STDERR_LINES: Final = 5
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+)
+
+
+class Observers(Protocol):
+    """Who is told of what passes: the recorder, the findings file, plugins."""
+
+    def tell(self, report: Report) -> None:
+        """Take one report; must neither block nor raise."""
+
+    def flush(self) -> None:
+        """A batch is over."""
+
+
+class Runner:
+    """Runs one client and one agent process to their end; `run` returns the exit status of the proxy."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        client: Transport,
+        start: Callable[[trio.Nursery], Awaitable[AgentProcess]],
+        command_name: str,
+        observers: Observers,
+        divert: Callable[[bytes], None],
+        limit: int,
+    ) -> None:
+        self._relay = relay
+        self._client = client
+        self._start = start
+        self._name = command_name
+        self._observers = observers
+        self._divert = divert
+        self._limit = limit
+        self._started_at = trio.current_time()
+        self._to_client = Outbox()
+        self._to_agent = Outbox()
+        self._agent: AgentProcess | None = None
+        self._generation = 0
+        self._reading_agent = trio.CancelScope()
+        self._deadline: float | None = None
+        self._deadline_changed = trio.Event()
+        self._agent_gone = False
+        self._told_after_end = trio.Event()
+        self._ending = trio.Event()
+        self._status: int | None = None
+        self._client_left = trio.Event()
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> int:
+        """Relay until one side ends, then end the other; nothing the agent started survives."""
+        with trio.open_signal_receiver(*_SIGNALS) as signals:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._watch_signals, signals)
+                nursery.start_soon(self._to_client.serve, self._client)
+                nursery.start_soon(self._watch_deadline)
+                await self._start_agent(nursery)
+                nursery.start_soon(self._read_client)
+                await self._ending.wait()
+                await self._finish()
+                nursery.cancel_scope.cancel()
+        assert self._status is not None
+        return self._status
+
+    # ------------------------------------------------------------ the relay's hands
+
+    def _now(self) -> float:
+        return trio.current_time() - self._started_at
+
+    def _handle(self, event: Event) -> None:
+        commands = self._relay.handle(event)
+        if commands:
+            self._execute(commands)
+
+    def _execute(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            kind = type(command)
+            if kind is SendFrames:
+                assert isinstance(command, SendFrames)
+                if command.leg is Role.CLIENT:
+                    self._to_client.put(command.frames)
+                    if self._agent_gone:
+                        self._told_after_end.set()
+                else:
+                    self._to_agent.put(command.frames)
+            elif kind is SetDeadline:
+                assert isinstance(command, SetDeadline)
+                self._deadline = command.at
+                self._deadline_changed.set()
+            elif kind is Emit:
+                assert isinstance(command, Emit)
+                self._observers.tell(command.report)
+            elif kind is Divert:
+                assert isinstance(command, Divert)
+                self._divert(command.raw)
+            elif kind is RestartLeg:
+                self._restart()
+            elif kind is CloseLeg:
+                assert isinstance(command, CloseLeg)
+                if command.leg is Role.AGENT:
+                    self._to_agent.close()
+        self._observers.flush()
+
+    def _end(self, status: int) -> None:
+        """The first reason to end decides the exit status."""
+        if self._status is None:
+            self._status = status
+            self._ending.set()
+
+    # ------------------------------------------------------------ client
+
+    async def _read_client(self) -> None:
+        splitter = LineSplitter(self._limit)
+        while True:
+            await self._to_agent.room()
+            data = await self._client.receive_some()
+            if not data:
+                break
+            lines = splitter.feed(data)
+            if lines:
+                self._handle(FramesReceived(Role.CLIENT, lines, self._now()))
+        rest = splitter.finish()
+        if rest is not None:
+            self._handle(FramesReceived(Role.CLIENT, [rest], self._now()))
+        self._client_left.set()
+        self._handle(LegClosed(Role.CLIENT, self._now(), "the client closed its end"))
+        if not self._agent_gone:
+            self._end(0)
+
+    # ------------------------------------------------------------ agent
+
+    async def _start_agent(self, nursery: trio.Nursery) -> None:
+        try:
+            agent = await self._start(nursery)
+        except AgentStartError as exc:
+            self._agent_gone = True
+            self._handle(LegClosed(Role.AGENT, self._now(), f"agent {self._name!r} cannot be started: {exc.reason}"))
+            nursery.start_soon(self._end_after_telling, exc.exit_status)
+            return
+        self._agent = agent
+        self._reading_agent = trio.CancelScope()
+        nursery.start_soon(self._to_agent.serve, agent)
+        nursery.start_soon(self._read_agent, agent, self._generation, self._reading_agent)
+
+    async def _read_agent(self, agent: AgentProcess, generation: int, reading: trio.CancelScope) -> None:
+        """Read until the process ends: a grandchild may hold its pipe open, or it may close the pipe and live."""
+        assert self._nursery is not None
+        splitter = LineSplitter(self._limit)
+        self._nursery.start_soon(self._stop_reading_at_exit, agent, reading)
+        with reading:
+            while True:
+                await self._to_client.room()
+                data = await agent.receive_some()
+                if not data:
+                    break
+                self._take(splitter.feed(data), generation)
+        if agent.exit_status is None:
+            with trio.move_on_after(SILENT_GRACE):
+                await agent.wait()
+        while agent.exit_status is not None and (rest := await agent.receive_rest()):
+            self._take(splitter.feed(rest), generation)
+        last = splitter.finish()
+        if last is not None:
+            self._take([last], generation)
+        if generation == self._generation:
+            await self._agent_ended(agent)
+
+    async def _stop_reading_at_exit(self, agent: AgentProcess, reading: trio.CancelScope) -> None:
+        await agent.wait()
+        reading.cancel()
+
+    def _take(self, lines: Sequence[object], generation: int) -> None:
+        if lines and generation == self._generation:
+            self._handle(FramesReceived(Role.AGENT, lines, self._now()))  # type: ignore[arg-type]
+
+    async def _agent_ended(self, agent: AgentProcess) -> None:
+        status = agent.exit_status
+        self._agent_gone = True
+        if status is None:
+            why = f"agent {self._name!r} closed its output but is still running"
+        else:
+            why = f"agent {self._name!r} ended: {status}"
+        data: dict[str, object] = {"stderr": agent.stderr_tail()[-_STDERR_LINES:]}
+        if status is not None:
+            data["exitStatus"] = status.status
+        self._handle(LegClosed(Role.AGENT, self._now(), why, data))
+        await self._end_after_telling(status.status if status is not None else 1)
+
+    async def _end_after_telling(self, status: int) -> None:
+        """Whoever is still to send its first request learns the reason too, within reason."""
+        if not self._relay.negotiation.answered and not self._client_left.is_set():
+            with trio.move_on_after(LINGER):
+                async with trio.open_nursery() as nursery:
+
+                    async def either(event: trio.Event) -> None:
+                        await event.wait()
+                        nursery.cancel_scope.cancel()
+
+                    nursery.start_soon(either, self._told_after_end)
+                    nursery.start_soon(either, self._client_left)
+        self._end(status)
+
+    def _restart(self) -> None:
+        """Replace the agent; what is put from now on waits for the new one."""
+        assert self._nursery is not None
+        old, self._agent = self._agent, None
+        self._generation += 1
+        self._reading_agent.cancel()
+        self._to_agent.close()
+        self._to_agent = Outbox()
+        self._nursery.start_soon(self._replace, old)
+
+    async def _replace(self, old: AgentProcess | None) -> None:
+        assert self._nursery is not None
+        if old is not None:
+            await old.terminate_now()
+        await self._start_agent(self._nursery)
+
+    # ------------------------------------------------------------ time, signals, the end
+
+    async def _watch_deadline(self) -> None:
+        while True:
+            self._deadline_changed = trio.Event()
+            deadline = self._deadline
+            if deadline is None:
+                await self._deadline_changed.wait()
+                continue
+            with trio.move_on_at(deadline + self._started_at) as scope:
+                await self._deadline_changed.wait()
+            if scope.cancelled_caught:
+                self._deadline = None
+                self._handle(DeadlinePassed(self._now()))
+
+    async def _watch_signals(self, signals: trio.abc.AsyncResource | object) -> None:
+        seen = 0
+        async for number in signals:  # type: ignore[attr-defined]
+            seen += 1
+            if seen > 1:
+                if self._agent is not None:
+                    await self._agent.kill()
+                continue
+            at = self._now()
+            self._handle(LegClosed(Role.CLIENT, at, "acp-proxy is ending"))
+            name = signal.Signals(number).name
+            self._agent_gone = True
+            self._handle(LegClosed(Role.AGENT, at, f"acp-proxy was ended by {name}"))
+            self._end(128 + number)
+
+    async def _finish(self) -> None:
+        """Write what is owed to both sides, then climb the ladder for the agent."""
+        agent = self._agent
+        if self._agent_gone:
+            self._to_client.close()
+            with trio.move_on_after(FLUSH):
+                await self._to_client.done.wait()
+        if agent is None:
+            return
+        if agent.exit_status is not None:
+            agent.hand_over()
+            return
+        self._to_agent.close()
+        with trio.move_on_after(FLUSH):
+            await self._to_agent.done.wait()
+        await agent.shut_down()
+        self._to_client.close()
+        with trio.move_on_after(FLUSH):
+            await self._to_client.done.wait()

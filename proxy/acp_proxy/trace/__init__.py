@@ -1,0 +1,1 @@
+"""Recordings of traffic: their format, and the recorder that writes them."""

@@ -1,0 +1,1 @@
+"""Where trio begins: byte streams to the client and the agent process."""
