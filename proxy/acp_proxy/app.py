@@ -61,7 +61,14 @@ class Watchers:
                 self._findings = None
                 self._log.error("findings can no longer be written", reason=str(exc))
         note = self._log.info if finding.severity == "info" else self._log.warning
-        note("finding", rule=finding.rule, session=finding.session, leg=finding.leg, action=finding.action, text=finding.text)
+        note(
+            "finding",
+            rule=finding.rule,
+            session=finding.session,
+            leg=finding.leg,
+            action=finding.action,
+            text=finding.text,
+        )
 
 
 def wrap(settings: Settings, command: Sequence[str]) -> int:
@@ -117,6 +124,7 @@ async def _wrap(settings: Settings, command: list[str], log: Log) -> int:
         command[0],
         watchers,
         log.passthrough,
+        log.error,
         settings.limits.message_bytes,
     )
     status = await runner.run()

@@ -298,7 +298,7 @@ def _checked(key: str, value: object, types: Mapping[str, Any], source: str) -> 
 
 
 def _wrong(source: str, key: str, expected: str, value: object) -> ConfigError:
-    return ConfigError(f"{source}: {key}: expected {expected}, got {_shown(value)}")
+    return ConfigError(f"{source}: {_printable(key)}: expected {expected}, got {_shown(value)}")
 
 
 def _unknown(key: str, types: Mapping[str, Any], source: str) -> ConfigError:

@@ -7,16 +7,25 @@ agent's process, our own signals; and what must happen in the end whatever came 
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 import trio
 
 from acp_proxy.acp.version import Role
 from acp_proxy.errors import AgentStartError
-from acp_proxy.jsonrpc.framing import LineSplitter
+from acp_proxy.jsonrpc.framing import LineSplitter, Oversize
 from acp_proxy.outbox import Outbox
-from acp_proxy.relay.commands import CloseLeg, Command, Divert, Emit, Report, RestartLeg, SendFrames, SetDeadline
+from acp_proxy.relay.commands import (
+    CloseLeg,
+    Command,
+    Divert,
+    Emit,
+    Report,
+    RestartLeg,
+    SendFrames,
+    SetDeadline,
+)
 from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
 from acp_proxy.relay.relay import Relay
 from acp_proxy.transport.agent_process import AgentProcess
@@ -52,6 +61,7 @@ class Runner:
         command_name: str,
         observers: Observers,
         divert: Callable[[bytes], None],
+        complain: Callable[[str], None],
         limit: int,
     ) -> None:
         self._relay = relay
@@ -60,6 +70,7 @@ class Runner:
         self._name = command_name
         self._observers = observers
         self._divert = divert
+        self._complain = complain
         self._limit = limit
         self._started_at = trio.current_time()
         self._to_client = Outbox()
@@ -164,7 +175,9 @@ class Runner:
             agent = await self._start(nursery)
         except AgentStartError as exc:
             self._agent_gone = True
-            self._handle(LegClosed(Role.AGENT, self._now(), f"agent {self._name!r} cannot be started: {exc.reason}"))
+            why = f"agent {self._name!r} cannot be started: {exc.reason}"
+            self._complain(why)
+            self._handle(LegClosed(Role.AGENT, self._now(), why))
             nursery.start_soon(self._end_after_telling, exc.exit_status)
             return
         self._agent = agent
@@ -173,7 +186,7 @@ class Runner:
         nursery.start_soon(self._read_agent, agent, self._generation, self._reading_agent)
 
     async def _read_agent(self, agent: AgentProcess, generation: int, reading: trio.CancelScope) -> None:
-        """Read until the process ends: a grandchild may hold its pipe open, or it may close the pipe and live."""
+        """Read until the process ends; a grandchild may hold its pipe, or it may close the pipe and live."""
         assert self._nursery is not None
         splitter = LineSplitter(self._limit)
         self._nursery.start_soon(self._stop_reading_at_exit, agent, reading)
@@ -199,9 +212,9 @@ class Runner:
         await agent.wait()
         reading.cancel()
 
-    def _take(self, lines: Sequence[object], generation: int) -> None:
+    def _take(self, lines: Sequence[bytes | Oversize], generation: int) -> None:
         if lines and generation == self._generation:
-            self._handle(FramesReceived(Role.AGENT, lines, self._now()))  # type: ignore[arg-type]
+            self._handle(FramesReceived(Role.AGENT, lines, self._now()))
 
     async def _agent_ended(self, agent: AgentProcess) -> None:
         status = agent.exit_status
@@ -210,6 +223,8 @@ class Runner:
             why = f"agent {self._name!r} closed its output but is still running"
         else:
             why = f"agent {self._name!r} ended: {status}"
+        if not self._client_left.is_set():
+            self._complain(why)
         data: dict[str, object] = {"stderr": agent.stderr_tail()[-_STDERR_LINES:]}
         if status is not None:
             data["exitStatus"] = status.status
@@ -261,9 +276,9 @@ class Runner:
                 self._deadline = None
                 self._handle(DeadlinePassed(self._now()))
 
-    async def _watch_signals(self, signals: trio.abc.AsyncResource | object) -> None:
+    async def _watch_signals(self, signals: AsyncIterator[int]) -> None:
         seen = 0
-        async for number in signals:  # type: ignore[attr-defined]
+        async for number in signals:
             seen += 1
             if seen > 1:
                 if self._agent is not None:

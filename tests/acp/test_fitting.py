@@ -112,6 +112,14 @@ def test_what_fits_comes_back_as_the_same_object(
             },
             [("content/0/changes/0/operation", "respelled"), ("content/0/patch", "omitted")],
         ),
+        # What was noted inside a part that is then omitted is not told.
+        (
+            V2,
+            "Diff",
+            {"changes": [], "patch": {"format": "gitPatch", "text": 5}},
+            {"changes": []},
+            [("patch", "omitted")],
+        ),
         (
             V1,
             "PromptResponse",

@@ -64,7 +64,7 @@ class Volumes:
 
 
 FULL = Volumes(200_000, 1500, 24, 2000, 1_000_000, 5, 20_000, 1000, 100)
-SHORT = Volumes(60_000, 400, 8, 300, 100_000, 3, 4000, 200, 20)
+SHORT = Volumes(100_000, 400, 8, 300, 100_000, 3, 4000, 200, 20)
 
 
 def figures(volumes: Volumes) -> Iterator[Figure]:

@@ -19,6 +19,16 @@ while data := os.read(0, 65536):
         data = data[os.write(1, data):]
 """
 
+SLEEP = "import time; time.sleep(600)"
+
+# Says on stderr when it is ready not to be ended.
+TERM_IMMUNE = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(2, b"!")
+time.sleep(600)
+"""
+
 # Ignores SIGTERM and the end of stdin, as do its two descendants, which hold all its pipes: one in its group,
 # one in a session of its own whose parent has ended. Says all pids, its own and its parent's last.
 STUBBORN_FAMILY = """
@@ -42,6 +52,7 @@ said = b""
 while said.count(b" ") < 2:
     said += os.read(reader, 100)
 os.write(1, said + b"%d %d\\n" % (os.getpid(), os.getppid()))
+time.sleep(600)
 """
 
 

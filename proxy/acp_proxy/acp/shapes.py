@@ -216,10 +216,9 @@ class _Reader:
     def _either(self, node: Any, name: str, outer: Fields) -> Fit:
         _, exclusive, fields, options = node
         inner = (*outer, *fields)
-        # Objects are never settled by their Python type here: the fields of `inner` may still be wrong.
-        kinds = {
-            kind for option in options for kind in self._kinds(option) if kind is not dict and not exclusive
-        }
+        # With fields around it no option is settled by its Python type, and an exclusive one not by itself.
+        settled = () if exclusive or inner else options
+        kinds = {kind for option in settled for kind in self._kinds(option)}
         return unions.either([self._fit(option, name, inner) for option in options], exclusive, kinds)
 
     def _opens(self, name: str) -> bool:

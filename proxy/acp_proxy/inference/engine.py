@@ -204,7 +204,9 @@ class Engine:
             session_id = message.result.get("sessionId") if type(message.result) is dict else None
         if kind is None or type(session_id) is not str:
             return _NO_CHANGE
-        detail = triggers.prompt_ending(id_key(message.id), message.body) if kind is Kind.PROMPT_ENDED else None
+        detail = (
+            triggers.prompt_ending(id_key(message.id), message.body) if kind is Kind.PROMPT_ENDED else None
+        )
         return self._move(self.session(session_id), kind, detail, at, message)
 
     def _client_response(self, message: Response, at: float) -> Sequence[Change]:

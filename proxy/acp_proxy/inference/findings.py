@@ -28,7 +28,7 @@ SEVERITIES: Final[dict[str, str]] = {
     "V51": "warning",  # an error answer with id null, which answers nothing
     "V52": "warning",  # a call to a capability nobody offered
     "V53": "warning",  # the recording failed and was cut short
-    "V54": "warning",  # a value that cannot be told in the other protocol version was left out
+    "V54": "info",  # a value the other protocol version's schema would not take, passed all the same
     "V55": "error",  # a plugin failed
 }
 

@@ -93,7 +93,9 @@ def derive(session: Session, rules: Rules) -> State:
     return state
 
 
-def step(session: Session, version: Version, kind: Kind, detail: Any, at: float, rules: Rules) -> Change | None:
+def step(
+    session: Session, version: Version, kind: Kind, detail: Any, at: float, rules: Rules
+) -> Change | None:
     """Move a session by one trigger. Raises Hole when the table has no entry for it."""
     move = MOVES[version][session.phase].get(kind)
     if move is None:
@@ -115,7 +117,7 @@ def step(session: Session, version: Version, kind: Kind, detail: Any, at: float,
     return told
 
 
-class Hole(Exception):  # noqa: N818 - a hole in the table is no error of ours
+class Hole(Exception):
     """The table has no entry: the peer did what the lifecycle does not know."""
 
     def __init__(self, session: Session, kind: Kind) -> None:
@@ -213,7 +215,9 @@ def _place(session: Session, tool_id: str, tool: Tool) -> None:
         session.open_foreground.discard(tool_id)
 
 
-def _wait(session: Session, detail: tuple[Any, ToolNews | None, str | None], at: float, rules: Rules) -> Change | None:
+def _wait(
+    session: Session, detail: tuple[Any, ToolNews | None, str | None], at: float, rules: Rules
+) -> Change | None:
     key, news, tool_id = detail
     if news is not None:
         _tool(session, news, at, rules)
@@ -377,7 +381,9 @@ _V1: Final[dict[Phase, dict[Kind, Move]]] = {
 # A v2 agent tells its states itself: only attachment and what it reports are kept.
 _V2_ALWAYS: Final[dict[Kind, Move]] = {
     **_ALWAYS,
-    **dict.fromkeys((Kind.PROMPT, Kind.PROMPT_ENDED, Kind.WAIT_ANSWERED, Kind.HELPER_DONE, Kind.AGENT_GONE), _nothing),
+    **dict.fromkeys(
+        (Kind.PROMPT, Kind.PROMPT_ENDED, Kind.WAIT_ANSWERED, Kind.HELPER_DONE, Kind.AGENT_GONE), _nothing
+    ),
 }
 _V2_LIVE: Final[dict[Kind, Move]] = {
     **_V2_ALWAYS,

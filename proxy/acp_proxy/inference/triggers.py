@@ -154,7 +154,13 @@ def ends_by_mark(markers: tuple[str, ...], params: Json, method: str) -> bool:
             for part in path.split("."):
                 value = value.get(part) if type(value) is dict else None
             if wanted:
-                found = value if type(value) is str else {True: "true", False: "false"}.get(value, str(value)) if type(value) is bool else str(value)
+                found = (
+                    value
+                    if type(value) is str
+                    else {True: "true", False: "false"}.get(value, str(value))
+                    if type(value) is bool
+                    else str(value)
+                )
                 if found == wanted:
                     return True
             elif value is not None and value is not False:

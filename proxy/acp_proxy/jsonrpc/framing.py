@@ -48,7 +48,9 @@ class LineSplitter:
         complete = data.split(b"\n")
         rest = complete.pop()
         if len(data) > self._limit:
-            lines.extend(line if len(line) <= self._limit else Oversize(line[:HEAD_BYTES]) for line in complete)
+            lines.extend(
+                line if len(line) <= self._limit else Oversize(line[:HEAD_BYTES]) for line in complete
+            )
         else:
             lines.extend(complete)
         if rest:

@@ -36,7 +36,9 @@ class Chain:
     def replace(self, old: Filter, new: Filter | None) -> None:
         """Put another stage in a stage's place, or none; the walk under way keeps its old list."""
         index = self._filters.index(old)
-        self._filters = self._filters[:index] + ([new] if new is not None else []) + self._filters[index + 1 :]
+        self._filters = (
+            self._filters[:index] + ([new] if new is not None else []) + self._filters[index + 1 :]
+        )
 
     def forth(self, message: Message, at: float) -> None:
         """A message that the client sent, or that is said in its name."""

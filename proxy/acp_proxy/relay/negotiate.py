@@ -16,7 +16,13 @@ from acp_proxy.acp.shapes import conform
 from acp_proxy.acp.version import Version
 from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent, ToClient, Travels
 from acp_proxy.filters.snapshot import Snapshot
-from acp_proxy.filters.translate.initialize import is_v2_shape, offer_both, offer_v1, read_version, result_to_v2
+from acp_proxy.filters.translate.initialize import (
+    is_v2_shape,
+    offer_both,
+    offer_v1,
+    read_version,
+    result_to_v2,
+)
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.jsonrpc.message import (
@@ -97,15 +103,27 @@ class Negotiate(Filter):
             return [ToClient(error(message.id, INVALID_PARAMS, "initialize: protocolVersion is missing"))]
         version, repaired = read_version(params["protocolVersion"])
         if version is None or version < 0:
-            self._note(at, "V50", "client", "protocolVersion is not a number", message, "schema ProtocolVersion")
-            return [ToClient(error(message.id, INVALID_PARAMS, "initialize: protocolVersion must be a number"))]
+            self._note(
+                at, "V50", "client", "protocolVersion is not a number", message, "schema ProtocolVersion"
+            )
+            return [
+                ToClient(error(message.id, INVALID_PARAMS, "initialize: protocolVersion must be a number"))
+            ]
         if self._asked is not None:
             return [ToClient(error(message.id, INVALID_REQUEST, "initialize is being answered"))]
         self.client_version = version
         self._asked = message
         self._snapshot.wanted = version == 1 and _wants_states(params)
         if repaired:
-            self._note(at, "V50", "client", "protocolVersion given as text", message, "schema ProtocolVersion", "repaired")
+            self._note(
+                at,
+                "V50",
+                "client",
+                "protocolVersion given as text",
+                message,
+                "schema ProtocolVersion",
+                "repaired",
+            )
             params = {**params, "protocolVersion": version}
             message = Request({**message.body, "params": params})
             self._asked = message
@@ -116,7 +134,9 @@ class Negotiate(Filter):
         if checked.problem is not None:
             self._asked = None
             return [ToClient(error(message.id, INVALID_PARAMS, f"initialize: {checked.problem}"))]
-        offer = offer_v1(params, unstable=self._options.unstable) if self._options.agent_version == "1" else None
+        offer = (
+            offer_v1(params, unstable=self._options.unstable) if self._options.agent_version == "1" else None
+        )
         self._offered = 2 if offer is None else 1
         return request(message.id, "initialize", offer or offer_both(params, unstable=self._options.unstable))
 
@@ -125,7 +145,12 @@ class Negotiate(Filter):
     def back(self, message: Travels, at: float) -> Outcome:
         """Read the agent's answer and settle who translates."""
         asked = self._asked
-        if asked is None or type(message) is not Response or message.id != asked.id or type(message.id) is not type(asked.id):
+        if (
+            asked is None
+            or type(message) is not Response
+            or message.id != asked.id
+            or type(message.id) is not type(asked.id)
+        ):
             return message
         if message.is_error:
             return self._refused(asked, message)
@@ -141,7 +166,12 @@ class Negotiate(Filter):
         return message
 
     def _refused(self, asked: Request, message: Response) -> Outcome:
-        if self._bridging and self._offered == 2 and not self._retried and message.error.get("code") in _OFFER_REFUSED:
+        if (
+            self._bridging
+            and self._offered == 2
+            and not self._retried
+            and message.error.get("code") in _OFFER_REFUSED
+        ):
             self._retried = True
             self._offered = 1
             again = request(asked.id, "initialize", offer_v1(asked.params, unstable=self._options.unstable))
@@ -152,14 +182,23 @@ class Negotiate(Filter):
 
     def _bridge_v1(self, asked: Request, answer: Json, version: int, message: Response, at: float) -> Outcome:
         if version == 2:
-            self._note(at, "V50", "agent", "v1 agent echoed protocolVersion 2", message, "bridge 1", "repaired")
+            self._note(
+                at, "V50", "agent", "v1 agent echoed protocolVersion 2", message, "bridge 1", "repaired"
+            )
         capabilities = asked.params.get("capabilities")
         auth = capabilities.get("auth") if type(capabilities) is dict else None
         terminal = type(auth) is dict and auth.get("terminal") is not None
         told = result_to_v2(answer, client_terminal_auth=terminal, unstable=self._options.unstable)
         checked = conform(Version.V2, "InitializeResponse", told, unstable=True)
         if checked.problem is not None:
-            self._note(at, "V42", "agent", f"initialize result: {checked.problem}", message, "schema InitializeResponse")
+            self._note(
+                at,
+                "V42",
+                "agent",
+                f"initialize result: {checked.problem}",
+                message,
+                "schema InitializeResponse",
+            )
         elif type(checked.value) is dict:
             told = checked.value
         self._engine.speak(Version.V1)

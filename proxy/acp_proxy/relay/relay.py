@@ -18,7 +18,7 @@ from acp_proxy.filters.snapshot import Snapshot
 from acp_proxy.filters.translate.v2_client import V2Client
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import Finding, FindingLog
-from acp_proxy.inference.foreground import Change, Rules
+from acp_proxy.inference.foreground import Rules
 from acp_proxy.jsonrpc import codec
 from acp_proxy.jsonrpc.framing import Oversize
 from acp_proxy.jsonrpc.message import (
@@ -28,7 +28,6 @@ from acp_proxy.jsonrpc.message import (
     Frame,
     Json,
     Message,
-    Notification,
     Request,
     Response,
     classify,
@@ -37,7 +36,16 @@ from acp_proxy.jsonrpc.message import (
     result,
 )
 from acp_proxy.relay.chain import Chain
-from acp_proxy.relay.commands import CloseLeg, Command, Divert, Emit, FrameReport, RestartLeg, SendFrames, SetDeadline
+from acp_proxy.relay.commands import (
+    CloseLeg,
+    Command,
+    Divert,
+    Emit,
+    FrameReport,
+    RestartLeg,
+    SendFrames,
+    SetDeadline,
+)
 from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
@@ -70,6 +78,7 @@ class Relay:
         self._gone: Json | None = None
         self._deadline: float | None = None
         self._shortcut = False
+        self._muted = False
         rules = Rules(
             agent_initiated=options.agent_initiated,
             any_wait=options.requires_action == "any_wait",
@@ -78,7 +87,9 @@ class Relay:
         )
         self.engine = Engine(rules, self.findings)
         snapshot = Snapshot()
-        self.negotiation = Negotiate(options, self.engine, self.findings, snapshot, self._bridge, self._settle)
+        self.negotiation = Negotiate(
+            options, self.engine, self.findings, snapshot, self._bridge, self._settle
+        )
         self._observe = Observe(self.engine)
         filters: list[Filter] = []
         if options.permission_timeout:
@@ -86,7 +97,9 @@ class Relay:
         filters += plugin_filters
         filters += [snapshot, self.negotiation]
         if options.stall_after or options.turn_timeout:
-            filters.append(Stalls(options.stall_after, options.turn_timeout, self.engine.sessions, self.findings))
+            filters.append(
+                Stalls(options.stall_after, options.turn_timeout, self.engine.sessions, self.findings)
+            )
         filters.append(self._observe)
         if options.cancel_timeout:
             filters.append(CancelPatience(options.cancel_timeout))
@@ -161,7 +174,9 @@ class Relay:
     def _walk(self, leg: Role, message: Message, at: float) -> None:
         if type(message) is Response and message.id is None:
             # It answers nothing, and clients have been seen to break on it (RA-26, BR-27, BR-51).
-            self._note(at, "V51", leg, "error answer with id null", message.frame, "lifecycle 2.5", "repaired")
+            self._note(
+                at, "V51", leg, "error answer with id null", message.frame, "lifecycle 2.5", "repaired"
+            )
         elif leg is Role.CLIENT:
             self._chain.forth(message, at)
         else:
@@ -203,7 +218,9 @@ class Relay:
         """Skip a line that is too long, but never leave the request it belongs to without an answer."""
         frame = Frame(line.head, self.frames_received)
         self._report(at, leg, "in", frame, None)
-        self._note(at, "V48", leg, "line over the size limit skipped", frame, "limits.message_bytes", "refused")
+        self._note(
+            at, "V48", leg, "line over the size limit skipped", frame, "limits.message_bytes", "refused"
+        )
         found = _HEAD_ID.match(line.head)
         if found is None:
             return
@@ -212,10 +229,14 @@ class Relay:
         if found[2] == b"method":
             self._answer(leg, refusal, at)
         elif leg is Role.AGENT:
-            failed = error(token, INTERNAL_ERROR, "the agent's answer is larger than limits.message_bytes allows")
+            failed = error(
+                token, INTERNAL_ERROR, "the agent's answer is larger than limits.message_bytes allows"
+            )
             self._chain.back(failed, at)
         else:
-            failed = error(token, INTERNAL_ERROR, "the client's answer is larger than limits.message_bytes allows")
+            failed = error(
+                token, INTERNAL_ERROR, "the client's answer is larger than limits.message_bytes allows"
+            )
             self._chain.forth(failed, at)
 
     # ------------------------------------------------------------ out
@@ -232,7 +253,8 @@ class Relay:
         if self._closed[Role.CLIENT] and type(message) is Request:
             self._chain.forth(error(message.id, INTERNAL_ERROR, "the client has disconnected"), at)
             return
-        self._answer(Role.CLIENT, message, at)
+        if not self._muted:
+            self._answer(Role.CLIENT, message, at)
 
     def _answer(self, leg: Role, message: Message, at: float) -> None:
         """Encode, unless the message is still the frame it came as, and send."""
@@ -295,6 +317,9 @@ class Relay:
     def _client_gone(self, at: float) -> None:
         """Stop what the agent does for a client that has left, and let it have its answers."""
         self._closed[Role.CLIENT] = True
+        # What the agent still says may be of use to a client that only closed its writing side;
+        # what we would say here in the agent's name answers nobody.
+        self._muted = True
         for session in list(self.engine.busy_sessions()):
             self._chain.forth(notification("session/cancel", {"sessionId": session.id}), at)
         for token, call in self.engine.from_agent.items():
@@ -305,6 +330,7 @@ class Relay:
             else:
                 answer = error(token, INTERNAL_ERROR, "the client has disconnected")
             self._chain.forth_from(self._observe, answer, at)
+        self._muted = False
         self._commands.append(CloseLeg(Role.AGENT))
 
     def _restart(self) -> None:
@@ -330,7 +356,14 @@ class Relay:
     # ------------------------------------------------------------ notes
 
     def _note(
-        self, at: float, rule: str, leg: Role, text: str, frame: Frame | None, source: str, action: str = "noted"
+        self,
+        at: float,
+        rule: str,
+        leg: Role,
+        text: str,
+        frame: Frame | None,
+        source: str,
+        action: str = "noted",
     ) -> None:
         frames = (frame.number,) if frame is not None else ()
         self.findings.note(Finding(at, rule, leg.value, text, frames=frames, source=source, action=action))

@@ -29,7 +29,11 @@ _UPDATE: Final = (
     + rb")\}"
 )
 _CHUNK: Final = re.compile(
-    rb'\{"jsonrpc":"2\.0","method":"session/update","params":\{"sessionId":' + _ID + rb"," + _UPDATE + rb"\}\}\r?"
+    rb'\{"jsonrpc":"2\.0","method":"session/update","params":\{"sessionId":'
+    + _ID
+    + rb","
+    + _UPDATE
+    + rb"\}\}\r?"
 )
 
 

@@ -30,13 +30,13 @@ _WITHHELD: Final = "‹redacted›"
 _SCHEME: Final = re.compile(r"(?i)(?:basic|bearer|token|apikey)[ \t]+(\S.*)")
 
 _KEY_TOKEN: Final = re.compile(rb'(?<!\\)"(?:env|headers)"')
-# No usual encoder escapes letters and digits, so names and values are looked for as they are, and
-# once more in the text with this undone. Backslashes multiply where JSON is quoted in JSON.
-_ESCAPED_WORD_END: Final = re.compile(rb"\\u00(3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])")
+# No usual encoder escapes letters, digits, `-`, `.` and `_`, so names and values are looked for as they
+# are, and once more in the text with this undone. Backslashes multiply where JSON is quoted in JSON.
+_ESCAPED_WORD_END: Final = re.compile(rb"\\u00(2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])")
 _ESCAPED_WORD: Final = re.compile(rb"\\{0,7}" + _ESCAPED_WORD_END.pattern)
 _STRING_VALUE: Final = re.compile(rb'([:\[,]\s*)"(?:[^"\\]|\\.)*+(?:"(?!\s*:)|\\?\Z)', re.DOTALL)
-_PIECE: Final = re.compile(r"[A-Za-z0-9]+|\\+|.", re.DOTALL)
-_WORD_RUN: Final = re.compile("[A-Za-z0-9]+")
+_WORD_RUN: Final = re.compile("[A-Za-z0-9_.-]+")
+_PIECE: Final = re.compile(rf"{_WORD_RUN.pattern}|\\+|.", re.DOTALL)
 _SHORT_ESCAPES: Final = {"\n": rb"n", "\r": rb"r", "\t": rb"t", "\b": rb"b", "\f": rb"f"}
 
 _SECRET_WORD: Final = (
@@ -76,11 +76,11 @@ class Redactor:
         """Any other text, such as a line of the agent's stderr: known secrets are replaced."""
         if not self._known:
             return text
-        return self._by_value(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return self._searched(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:
         """Plain JSON data: known secrets are replaced in its keys, strings and numbers."""
-        return _mapped(value, self._within) if self._known else value
+        return _mapped(value, self.text) if self._known else value
 
     def arguments(self, command: Sequence[str]) -> list[str]:
         """A command line: what follows `--token` and the like, or stands after `NAME=` or `NAME:`.
@@ -201,11 +201,7 @@ class Redactor:
 
     def _by_value(self, raw: bytes) -> bytes:
         """Replace known secrets however they are spelled; JSON stays JSON."""
-        shown = self._replaced(raw)
-        plain = _unescaped(shown)
-        if plain is not shown:
-            replaced = self._replaced(plain)
-            shown = shown if replaced is plain else replaced
+        shown = self._searched(raw)
         if shown is raw or not raw.lstrip().startswith((b"{", b"[")):
             return shown
         try:
@@ -218,18 +214,21 @@ class Redactor:
                 pass  # it was no JSON before
         return shown
 
+    def _searched(self, raw: bytes) -> bytes:
+        shown = self._replaced(raw)
+        plain = _unescaped(shown)
+        if plain is not shown:
+            replaced = self._replaced(plain)
+            shown = shown if replaced is plain else replaced
+        return shown
+
     def _replaced(self, raw: bytes) -> bytes:
+        """Known secrets replaced; the same object when there is none."""
         for known in self._known:
             if known.anchor in raw:
-                found = known.pattern().subn(known.placeholder.encode(), raw)
-                raw = found[0] if found[1] else raw
+                shown, count = known.pattern().subn(known.placeholder.encode(), raw)
+                raw = shown if count else raw
         return raw
-
-    def _within(self, text: str) -> str:
-        for known in self._known:
-            if known.secret in text:
-                text = text.replace(known.secret, known.placeholder)
-        return text
 
 
 class _Known:
@@ -254,7 +253,7 @@ class _Known:
 
 
 def _spellings(piece: str) -> bytes:
-    """A pattern for a run of letters and digits, a run of backslashes, or one other character."""
+    """A pattern for a run of what is never escaped, a run of backslashes, or one other character."""
     if piece[0] == "\\":
         return rb"\\{%d,%d}" % (len(piece), 16 * len(piece))
     literal = re.escape(piece.encode("utf-8", "surrogatepass"))
@@ -274,7 +273,7 @@ def _doubles(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _unescaped(raw: bytes) -> bytes:
-    """The text with letters and digits written as themselves; the same object when they are."""
+    """The text with what needs no escape written as itself; the same object when it is."""
     # The second test is there for its speed: control characters of terminal output pass only the first.
     if b"\\u00" not in raw or _ESCAPED_WORD_END.search(raw) is None:
         return raw

@@ -48,7 +48,7 @@ def v2_diff(operation: str, path: str, patch: str | None, **more: Any) -> dict[s
         ),
         (
             v1_diff("/p/n", None, ""),
-            v2_diff("add", "/p/n", "diff --git /p/n /p/n\nnew file mode 100644\n"),
+            v2_diff("add", "/p/n", "diff --git /p/n /p/n\nnew file mode 100644\n--- /dev/null\n+++ /p/n\n"),
         ),
         (
             v1_diff("/p/a", "", "x\n"),
@@ -150,6 +150,7 @@ GIT = shutil.which("git")
 if GIT is not None:
     GIT_ENV = {"PATH": str(Path(GIT).parent), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
 
+    @pytest.mark.parametrize("strip", [1, 2])
     @pytest.mark.parametrize(
         ("name", "old", "new"),
         [
@@ -171,15 +172,17 @@ if GIT is not None:
         ],
         ids=range(15),
     )
-    def test_git_applies_the_patch(tmp_path: Path, name: str, old: str | None, new: str) -> None:
-        """The path in the patch is `/p/NAME`; `-p2` strips it down to what lies in the directory."""
-        file = tmp_path / name
+    def test_git_applies_the_patch(tmp_path: Path, name: str, old: str | None, new: str, strip: int) -> None:
+        """The path in the patch is `/p/NAME`: Git strips the root, or `/p` too."""
+        file = tmp_path / ("p" if strip == 1 else "") / name
+        if strip == 1:
+            (tmp_path / "p").mkdir()
         if old is not None:
             file.write_bytes(old.encode())
         patch = git_patch(f"/p/{name}", old, new)
         assert patch is not None
         done = subprocess.run(
-            [str(GIT), "apply", "-p2", "-"],
+            [str(GIT), "apply", f"-p{strip}", "-"],
             cwd=tmp_path,
             input=patch.encode(),
             capture_output=True,

@@ -54,7 +54,7 @@ keys = st.sampled_from(_KEYS.split()) | st.text(max_size=3)
 json_values = st.recursive(
     leaves,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=7),
-    max_leaves=25,
+    max_leaves=12,
 )
 
 

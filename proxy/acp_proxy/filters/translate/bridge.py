@@ -39,7 +39,9 @@ class Call:
 
     __slots__ = ("client_id", "kind", "method", "params", "session")
 
-    def __init__(self, client_id: Any, method: str, params: Json, kind: str, session: ToldSession | None) -> None:
+    def __init__(
+        self, client_id: Any, method: str, params: Json, kind: str, session: ToldSession | None
+    ) -> None:
         self.client_id = client_id
         self.method = method
         self.params = params

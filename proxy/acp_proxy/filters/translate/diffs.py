@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from acp_proxy.filters.translate.hunks import unified_hunks
 from acp_proxy.filters.translate.paths import resolve
 
 MAX_PATCH_BYTES = 1 << 20
@@ -62,21 +61,20 @@ def diff_content(item: Any, cwd: str | None) -> Any:
 def git_patch(path: str, old: str | None, new: str) -> str | None:
     """Write the patch section of one file; None where none is due (NUL bytes, too large, nothing changed).
 
-    `old` None adds the file. An added empty file has a header and no hunk.
+    `old` None adds the file. An added empty file has no hunk.
     """
     if old == new or "\0" in new or (old is not None and "\0" in old):
         return None
     if _is_large(old or "", new):
         return None
+    # Here, not above: most runs of the proxy never see a diff, and difflib costs them start-up time.
+    from acp_proxy.filters.translate.hunks import unified_hunks
+
     name = quoted(path)
-    header = f"diff --git {name} {name}\n"
-    if old is not None:
-        return f"{header}--- {name}\n+++ {name}\n{unified_hunks(old, new)}"
-    header += "new file mode 100644\n"
-    if not new:
-        # Git writes no file lines without a hunk, and refuses a patch that has them.
-        return header
-    return f"{header}--- /dev/null\n+++ {name}\n{unified_hunks('', new)}"
+    # An empty file gets its `---` and `+++` lines too, which Git omits: from an absolute name in the first
+    # line alone `git apply -p1` learns no name.
+    before = f"--- {name}\n" if old is not None else "new file mode 100644\n--- /dev/null\n"
+    return f"diff --git {name} {name}\n{before}+++ {name}\n{unified_hunks(old or '', new)}"
 
 
 def quoted(path: str) -> str:

@@ -13,6 +13,7 @@ plain one.
 from __future__ import annotations
 
 from bisect import bisect_left
+from difflib import SequenceMatcher
 
 CONTEXT = 3
 
@@ -127,8 +128,6 @@ def _trimmed(before: list[str], after: list[str], region: Region) -> Region:
 
 
 def _compared(before: list[str], after: list[str], region: Region) -> list[Region]:
-    from difflib import SequenceMatcher  # here, not above: most runs of the proxy never see a diff
-
     old_from, old_to, new_from, new_to = region
     matcher = SequenceMatcher(None, before[old_from:old_to], after[new_from:new_to], autojunk=False)
     return [

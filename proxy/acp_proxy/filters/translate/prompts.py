@@ -69,7 +69,9 @@ class Prompts:
                     return [ToClient(error(client_id, REQUEST_CANCELLED, "prompt withdrawn"))]
         return None
 
-    def flush_held(self, told: ToldSession, code: int = REQUEST_CANCELLED, text: str = "cancelled") -> list[Step]:
+    def flush_held(
+        self, told: ToldSession, code: int = REQUEST_CANCELLED, text: str = "cancelled"
+    ) -> list[Step]:
         """Answer the prompts that never reached the agent (LC-42, LC-51)."""
         steps: list[Step] = [ToClient(error(held.client_id, code, text)) for held in told.held]
         told.held.clear()
@@ -78,7 +80,9 @@ class Prompts:
     def is_held(self, client_id: Any) -> bool:
         """Whether a prompt with this request id waits."""
         key = id_key(client_id)
-        return any(id_key(held.client_id) == key for told in self._bridge.sessions.values() for held in told.held)
+        return any(
+            id_key(held.client_id) == key for told in self._bridge.sessions.values() for held in told.held
+        )
 
     def _unfit(self, prompt: list[Any]) -> Refusal | None:
         """Why the agent cannot be given these blocks (LC-34)."""
@@ -143,7 +147,9 @@ class Prompts:
         if merge and told.held and not failed and not change.after_cancel:
             return steps
         told.state = State.IDLE.value
-        snapshot = ToClient(notification(UPDATE, snapshot_params(change, original_stop=self._rewritten(change, at))))
+        snapshot = ToClient(
+            notification(UPDATE, snapshot_params(change, original_stop=self._rewritten(change, at)))
+        )
         quiet = self._bridge.options.settle
         if quiet and not failed:
             told.settling = Settling([snapshot], quiet, at)
@@ -161,7 +167,11 @@ class Prompts:
             return steps
         if not turn.inserted:
             if message.is_error:
-                steps.append(ToClient(Response({**message.body, "id": turn.client_id, "error": error_body(message.body)})))
+                steps.append(
+                    ToClient(
+                        Response({**message.body, "id": turn.client_id, "error": error_body(message.body)})
+                    )
+                )
             else:
                 steps += self.insert(told)
         told.turn = None

@@ -68,14 +68,28 @@ class Questions:
         method = message.method
         if method.startswith(_HOST_PREFIXES):
             # Nothing of the kind was advertised, and a v2 client has no such methods.
-            self._bridge.note(at, "V52", "agent", f"{method} although nobody offered it", message, "bridge 8", action="refused")
+            self._bridge.note(
+                at,
+                "V52",
+                "agent",
+                f"{method} although nobody offered it",
+                message,
+                "bridge 8",
+                action="refused",
+            )
             return [ToAgent(error(message.id, METHOD_NOT_FOUND, f"{method} is not available"))]
         params, refusal = self._translated(message)
         session_id = message.params.get("sessionId")
         told = self._bridge.session(session_id) if type(session_id) is str else None
         if refusal is not None:
             self._bridge.note(
-                at, "V42", "agent", f"{method}: {refusal.message}", message, "bridge 7", action="refused",
+                at,
+                "V42",
+                "agent",
+                f"{method}: {refusal.message}",
+                message,
+                "bridge 7",
+                action="refused",
                 session=told.id if told is not None else None,
             )
             if method == _PERMISSION and type(message.params.get("toolCall")) is dict and told is not None:
@@ -127,7 +141,9 @@ class Questions:
             tool = message.params.get("toolCall")
             tool_id = tool.get("toolCallId") if type(tool) is dict else None
             stored = told.titles.get(tool_id) if told is not None and type(tool_id) is str else None
-            translated = permissions.request_to_v2(given, stored_title=stored, cwd=told.cwd if told is not None else None)
+            translated = permissions.request_to_v2(
+                given, stored_title=stored, cwd=told.cwd if told is not None else None
+            )
         elif method == _ELICITATION:
             translated = elicitation.request_to_v2(given, self._bridge.client_modes())
             if type(translated) is dict and translated.get("requestId") is not None:
@@ -157,7 +173,9 @@ class Questions:
         if question is None:
             issued = type(message.id) is int and 0 < message.id <= self._last
             if not issued:
-                self._bridge.note(at, "V29", "client", "response to an id never asked", message, "LC-70", action="repaired")
+                self._bridge.note(
+                    at, "V29", "client", "response to an id never asked", message, "LC-70", action="repaired"
+                )
             return []
         self._forget(question, message.id)
         body = {**message.body, "jsonrpc": "2.0", "id": question.agent_id}
@@ -167,7 +185,13 @@ class Questions:
             )
             if why is not None:
                 self._bridge.note(
-                    at, "V39", "client", why, message, "bridge 7.3", action="repaired",
+                    at,
+                    "V39",
+                    "client",
+                    why,
+                    message,
+                    "bridge 7.3",
+                    action="repaired",
                     session=question.session.id if question.session is not None else None,
                 )
             body.pop("error", None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from acp_proxy.filters.base import Step, ToAgent, ToClient
 from acp_proxy.filters.translate import config_options, session_params
 from acp_proxy.filters.translate.bridge import Bridge, Call
@@ -12,7 +10,7 @@ from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.questions import Questions
 from acp_proxy.filters.translate.refusal import Refusal
 from acp_proxy.filters.translate.told import ToldSession
-from acp_proxy.filters.translate.updates import is_rfc3339
+from acp_proxy.filters.translate.updates import is_timestamp
 from acp_proxy.inference.foreground import Change
 from acp_proxy.inference.session import Session, State
 from acp_proxy.jsonrpc.message import (
@@ -56,7 +54,9 @@ class Sessions:
             return bridge.refuse(message.id, translated)
         if cursor is not None:
             if type(cursor) is not dict or cursor.get("type") != "start":
-                return bridge.refuse(message.id, Refusal(INVALID_PARAMS, "replayFrom: only start is supported"))
+                return bridge.refuse(
+                    message.id, Refusal(INVALID_PARAMS, "replayFrom: only start is supported")
+                )
             if not bridge.agent_has("loadSession"):
                 return bridge.refuse(message.id, Refusal(INVALID_PARAMS, "the agent cannot replay a session"))
             return self._load(message, translated, swallow=False)
@@ -92,22 +92,39 @@ class Sessions:
         if call.kind == "new":
             session_id = given.get("sessionId")
             if type(session_id) is not str:
-                self._bridge.note(at, "V42", "agent", "session/new result without sessionId", message, "schema NewSessionResponse")
-                return [ToClient(error(call.client_id, INTERNAL_ERROR, "the agent's session/new result has no sessionId"))]
+                self._bridge.note(
+                    at,
+                    "V42",
+                    "agent",
+                    "session/new result without sessionId",
+                    message,
+                    "schema NewSessionResponse",
+                )
+                return [
+                    ToClient(
+                        error(
+                            call.client_id, INTERNAL_ERROR, "the agent's session/new result has no sessionId"
+                        )
+                    )
+                ]
             told = self._bridge.attach(session_id, call.params.get("cwd"), from_start=True)
         assert told is not None
         told.config.learn(given)
         told.ids.boundary()
         answer = {key: value for key, value in given.items() if key not in ("modes", "configOptions")}
         options = told.config.full()
-        if options is not None and (given.get("configOptions") is not None or given.get("modes") is not None or call.kind != "new"):
+        if options is not None and (
+            given.get("configOptions") is not None or given.get("modes") is not None or call.kind != "new"
+        ):
             answer["configOptions"] = options
         if given.get("modes") is not None:
             answer = marked(answer, "dropped", {"modes": given["modes"]})
         type_name = "NewSessionResponse" if call.kind == "new" else "ResumeSessionResponse"
         answer, problem = self._bridge.fit_result(type_name, answer, message, at)
         if problem is not None:
-            return [ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))]
+            return [
+                ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))
+            ]
         answered = ToClient(result(call.client_id, answer))
         if told.settling is not None and call.kind != "new":
             told.settling.steps.append(answered)
@@ -137,24 +154,15 @@ class Sessions:
         return [ToClient(result(message.id, {"sessions": entries}))]
 
     def listed(self, call: Call, message: Response, at: float) -> list[Step]:
-        """The agent's list; times without an offset are left out and kept beside it (§9)."""
+        """The agent's list; null counts as empty."""
         given: Json = message.result if type(message.result) is dict else {"sessions": []}
-        entries = given.get("sessions")
-        dropped: Json = {}
-        if type(entries) is list:
-            kept: list[Any] = []
-            for entry in entries:
-                stamp = entry.get("updatedAt") if type(entry) is dict else None
-                if stamp is not None and not is_rfc3339(stamp):
-                    dropped[str(entry.get("sessionId"))] = stamp
-                    entry = {key: value for key, value in entry.items() if key != "updatedAt"}
-                kept.append(entry)
-            given = {**given, "sessions": kept}
-        if dropped:
-            given = marked(given, "dropped", {"updatedAt": dropped})
+        if any(type(e) is dict and not is_timestamp(e.get("updatedAt")) for e in given.get("sessions") or ()):
+            self._bridge.note(at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9")
         answer, problem = self._bridge.fit_result("ListSessionsResponse", given, message, at)
         if problem is not None:
-            return [ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))]
+            return [
+                ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))
+            ]
         return [ToClient(result(call.client_id, answer))]
 
     def close(self, message: Request, params: Json, at: float) -> list[Step]:
@@ -166,7 +174,10 @@ class Sessions:
             before: list[Step] = []
             if told is not None:
                 before = [*self._questions.withdraw(told, everything=True), *self._prompts.flush_held(told)]
-            return [*before, *self._call(message, "session/close", params, "close", told or bridge.session(session_id))]
+            return [
+                *before,
+                *self._call(message, "session/close", params, "close", told or bridge.session(session_id)),
+            ]
         if told is None or told.closed:
             return [ToClient(result(message.id, {}))]
         steps = [*self._prompts.flush_held(told)]
@@ -209,8 +220,12 @@ class Sessions:
     def delete(self, message: Request, params: Json, at: float) -> list[Step]:
         """`session/delete`, only where the agent can (LC-53)."""
         if not self._bridge.agent_has("sessionCapabilities", "delete"):
-            return self._bridge.refuse(message.id, Refusal(METHOD_NOT_FOUND, "the agent cannot delete sessions"))
-        return self._call(message, "session/delete", params, "close", self._bridge.sessions.get(params["sessionId"]))
+            return self._bridge.refuse(
+                message.id, Refusal(METHOD_NOT_FOUND, "the agent cannot delete sessions")
+            )
+        return self._call(
+            message, "session/delete", params, "close", self._bridge.sessions.get(params["sessionId"])
+        )
 
     # ------------------------------------------------------------ config options
 
@@ -218,12 +233,16 @@ class Sessions:
         """`session/set_config_option`; the made-up mode option is a `session/set_mode` for the agent."""
         told = self._bridge.sessions.get(params["sessionId"])
         if told is None or told.config.full() is None:
-            return self._bridge.refuse(message.id, Refusal(INVALID_PARAMS, "the session has no config options"))
+            return self._bridge.refuse(
+                message.id, Refusal(INVALID_PARAMS, "the session has no config options")
+            )
         translated = config_options.set_request(params)
         if isinstance(translated, Refusal):
             return self._bridge.refuse(message.id, translated)
         if told.config.is_made_up(params.get("configId")):
-            return self._call(message, "session/set_mode", config_options.mode_request(params), "set", told, params)
+            return self._call(
+                message, "session/set_mode", config_options.mode_request(params), "set", told, params
+            )
         return self._call(message, "session/set_config_option", translated, "set", told, params)
 
     def option_set(self, call: Call, message: Response, at: float) -> list[Step]:
@@ -238,11 +257,19 @@ class Sessions:
         answer = {**given, "configOptions": told.config.full() or []}
         fitted, problem = self._bridge.fit_result("SetSessionConfigOptionResponse", answer, message, at)
         if problem is not None:
-            return [ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))]
+            return [
+                ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))
+            ]
         return [ToClient(result(call.client_id, fitted))]
 
     def _call(
-        self, message: Request, method: str, params: Json, kind: str, told: ToldSession | None, asked: Json | None = None
+        self,
+        message: Request,
+        method: str,
+        params: Json,
+        kind: str,
+        told: ToldSession | None,
+        asked: Json | None = None,
     ) -> list[Step]:
         own_id = self._bridge.open_call(Call(message.id, message.method, asked or params, kind, told))
         body = {**message.body, "jsonrpc": "2.0", "id": own_id, "method": method, "params": params}

@@ -16,7 +16,6 @@ from acp_proxy.filters.base import Step, ToClient
 from acp_proxy.filters.translate import commands, config_options, plans, tools
 from acp_proxy.filters.translate.bridge import UPDATE, Bridge
 from acp_proxy.filters.translate.content import content_block, content_list
-from acp_proxy.filters.translate.meta import marked
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.jsonrpc.message import Json, Notification, notification
@@ -64,7 +63,16 @@ class Updates:
             return None
         told = self._bridge.sessions.get(session_id) or self._bridge.session(session_id)
         if told.closed:
-            self._bridge.note(at, "V24", "agent", "update after the session was closed", message, "LC-50", action="repaired", session=session_id)
+            self._bridge.note(
+                at,
+                "V24",
+                "agent",
+                "update after the session was closed",
+                message,
+                "LC-50",
+                action="repaired",
+                session=session_id,
+            )
             return None
         if told.settling is not None:
             self._put_off(told, at)
@@ -80,9 +88,10 @@ class Updates:
         translated = checked.value
         if told.swallowing and tag in _REPLAYED:
             return None
-        if tag == "session_info_update":
-            params = self._dated(params, translated)
-            translated = params["update"]
+        if tag == "session_info_update" and not is_timestamp(translated.get("updatedAt")):
+            self._bridge.note(
+                at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9", session=session_id
+            )
         same = translated is update
         if same and message.body.get("jsonrpc") == "2.0":
             out = message
@@ -136,7 +145,9 @@ class Updates:
         mode = config_options.current_mode(update)
         if mode is None or not told.config.set_mode(mode):
             return None
-        return self._all_options(told, {k: v for k, v in update.items() if k not in ("currentModeId", "modeId")})
+        return self._all_options(
+            told, {k: v for k, v in update.items() if k not in ("currentModeId", "modeId")}
+        )
 
     def _config(self, told: ToldSession, update: Json) -> Json | None:
         if type(update.get("configOptions")) is not list:
@@ -176,15 +187,9 @@ class Updates:
             return [ToClient(out), *self._prompts.adopt(told, turn, update["messageId"])]
         if turn.adopted is not None or turn.echo is None:
             return out
-        return [ToClient(notification(UPDATE, params)) for params in turn.echo.take(out.params, update["content"])]
-
-    def _dated(self, params: Json, update: Json) -> Json:
-        """A time without offset is no RFC 3339 time: it is left out and kept beside the update (bridge §9)."""
-        stamp = update.get("updatedAt")
-        if type(stamp) is not str or _RFC3339.fullmatch(stamp):
-            return {**params, "update": update}
-        rest = {key: value for key, value in update.items() if key != "updatedAt"}
-        return marked({**params, "update": rest}, "dropped", {"updatedAt": stamp})
+        return [
+            ToClient(notification(UPDATE, params)) for params in turn.echo.take(out.params, update["content"])
+        ]
 
     def _put_off(self, told: ToldSession, at: float) -> None:
         settling = told.settling
@@ -199,10 +204,21 @@ class Updates:
 
     def _malformed(self, message: Notification, session_id: str | None, why: str, at: float) -> None:
         self._bridge.note(
-            at, "V42", "agent", f"session/update {why}", message, "lifecycle 2.5", action="repaired", session=session_id
+            at,
+            "V42",
+            "agent",
+            f"session/update {why}",
+            message,
+            "lifecycle 2.5",
+            action="repaired",
+            session=session_id,
         )
 
 
-def is_rfc3339(stamp: Any) -> bool:
-    """Whether a value is a date and time with an offset, as v2 wants it."""
-    return type(stamp) is str and _RFC3339.fullmatch(stamp) is not None
+def is_timestamp(stamp: Any) -> bool:
+    """Whether a value may stand in `updatedAt`: absent, null, or a date and time with an offset (RFC 3339).
+
+    Real agents leave the offset out. Such a value passes as it is: the schema tells a receiver to read
+    what it cannot parse as absent, and most can parse it, so leaving it out here would only lose it.
+    """
+    return stamp is None or (type(stamp) is str and _RFC3339.fullmatch(stamp) is not None)

@@ -100,24 +100,42 @@ class V2Client(Filter):
     def _request(self, message: Request, at: float) -> Outcome:
         bridge = self._bridge
         if type(message.id) not in (int, str):
-            bridge.note(at, "V31", "client", "request id must be a string or an integer", message, "LC-73", action="refused")
+            bridge.note(
+                at,
+                "V31",
+                "client",
+                "request id must be a string or an integer",
+                message,
+                "LC-73",
+                action="refused",
+            )
             return [ToClient(error(None, INVALID_REQUEST, "request id must be a string or an integer"))]
         if id_key(message.id) in bridge.own_call_ids or self._prompts.is_held(message.id):
-            bridge.note(at, "V31", "client", "request id reused in flight", message, "LC-73", action="refused")
+            bridge.note(
+                at, "V31", "client", "request id reused in flight", message, "LC-73", action="refused"
+            )
             return [ToClient(error(None, INVALID_REQUEST, "request id is already in use"))]
         method = message.method
         if method == "initialize":
             return self._initialize_again(message)
         self._spoken = True
         info = method_info(Version.V2, method, "request")
-        if info is None or Role.AGENT not in info.receivers or (info.unstable and not bridge.options.unstable):
+        if (
+            info is None
+            or Role.AGENT not in info.receivers
+            or (info.unstable and not bridge.options.unstable)
+        ):
             return self._unlisted(message, at)
         checked = conform(Version.V2, info.params, message.body.get("params", _MISSING), unstable=True)
         if checked.problem is not None:
             return bridge.refuse(message.id, Refusal(INVALID_PARAMS, f"{method}: {checked.problem}"))
         params: Json = checked.value
         told = bridge.sessions.get(params.get("sessionId", ""))
-        if told is not None and told.closed and method not in ("session/resume", "session/close", "session/delete"):
+        if (
+            told is not None
+            and told.closed
+            and method not in ("session/resume", "session/close", "session/delete")
+        ):
             missing = Refusal(RESOURCE_NOT_FOUND, "the session is closed", {"sessionId": told.id})
             return bridge.refuse(message.id, missing)
         handler = self._requests.get(method)
@@ -136,7 +154,9 @@ class V2Client(Filter):
         """Extensions, and what neither version lists, are the agent's to answer; v1's own methods are not v2."""
         method = message.method
         if not method.startswith("_") and self._is_v1_only(method):
-            return [ToClient(error(message.id, METHOD_NOT_FOUND, f"protocol version 2 has no method {method}"))]
+            return [
+                ToClient(error(message.id, METHOD_NOT_FOUND, f"protocol version 2 has no method {method}"))
+            ]
         params = message.body.get("params", _MISSING)
         return self._pass_on(message, method, params)
 
@@ -171,7 +191,15 @@ class V2Client(Filter):
     def _cancel(self, message: Notification, at: float) -> Outcome:
         checked = conform(Version.V2, "CancelSessionNotification", message.body.get("params"), unstable=True)
         if checked.problem is not None:
-            self._bridge.note(at, "V42", "client", f"session/cancel: {checked.problem}", message, "lifecycle 2.5", action="repaired")
+            self._bridge.note(
+                at,
+                "V42",
+                "client",
+                f"session/cancel: {checked.problem}",
+                message,
+                "lifecycle 2.5",
+                action="repaired",
+            )
             return None
         told = self._bridge.sessions.get(checked.value["sessionId"])
         steps: list[Step] = [ToAgent(_versioned(message))]
@@ -193,7 +221,9 @@ class V2Client(Filter):
             turn = call.session.turn
             if turn.own_id == own_id and turn.inserted:
                 return None
-        return Notification({**message.body, "jsonrpc": "2.0", "params": {**message.params, "requestId": own_id}})
+        return Notification(
+            {**message.body, "jsonrpc": "2.0", "params": {**message.params, "requestId": own_id}}
+        )
 
     # ------------------------------------------------------------ agent to client
 
@@ -219,7 +249,13 @@ class V2Client(Filter):
             checked = conform(Version.V2, info.params, message.body.get("params"), unstable=True)
             if checked.problem is not None:
                 self._bridge.note(
-                    at, "V42", "agent", f"{message.method}: {checked.problem}", message, "lifecycle 2.5", action="repaired"
+                    at,
+                    "V42",
+                    "agent",
+                    f"{message.method}: {checked.problem}",
+                    message,
+                    "lifecycle 2.5",
+                    action="repaired",
                 )
                 return None
             if checked.value is not message.body.get("params"):
@@ -241,12 +277,17 @@ class V2Client(Filter):
     def _response(self, message: Response, at: float) -> Outcome:
         call = self._bridge.close_call(message.id)
         if call is None:
-            self._bridge.note(at, "V29", "agent", "response to an id that is not open", message, "LC-70", action="repaired")
+            self._bridge.note(
+                at, "V29", "agent", "response to an id that is not open", message, "LC-70", action="repaired"
+            )
             return None
         told = call.session
         if call.kind == "prompt":
             assert told is not None
-            steps = [*self._prompts.ended(call, message, at), *self._questions.withdraw(told, everything=False)]
+            steps = [
+                *self._prompts.ended(call, message, at),
+                *self._questions.withdraw(told, everything=False),
+            ]
             if told.closing is not None and told.turn is None:
                 steps += self._sessions.finish_close(told)
             return steps
@@ -255,7 +296,9 @@ class V2Client(Filter):
         if message.is_error:
             if told is not None:
                 told.swallowing = False
-            return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id, "error": error_body(message.body)})
+            return Response(
+                {**message.body, "jsonrpc": "2.0", "id": call.client_id, "error": error_body(message.body)}
+            )
         finish = self._results.get(call.kind)
         if finish is not None:
             return finish(call, message, at)
@@ -313,4 +356,6 @@ def _versioned(message: Notification) -> Notification:
     """The message itself, or one that says `jsonrpc` where the sender forgot to."""
     if message.body.get("jsonrpc") == "2.0":
         return message
-    return Notification({"jsonrpc": "2.0", **{key: value for key, value in message.body.items() if key != "jsonrpc"}})
+    return Notification(
+        {"jsonrpc": "2.0", **{key: value for key, value in message.body.items() if key != "jsonrpc"}}
+    )
