@@ -206,10 +206,29 @@ def test_a_stderr_that_is_gone_is_no_error(pipe: Pipe) -> None:
         log.error("unheard")
     log.close(5)
     log.close(5)
-    log.error("too late")
     closed = Log(fd=987_654)
     closed.error("unheard")
     closed.close(5)
+
+
+def test_a_process_out_of_threads_goes_on_without_diagnostics(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    log = pipe.log()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    log.error("unheard")
+    log.error("unheard")
+    assert pipe.everything(log) == b""
+
+
+def test_a_closed_log_takes_nothing_more(pipe: Pipe) -> None:
+    log = pipe.log()
+    log.close(1)
+    log.error("too late")
+    assert pipe.everything(log) == b""
 
 
 def test_close_does_not_wait_for_a_reader_longer_than_told(pipe: Pipe) -> None:

@@ -14,7 +14,7 @@ import trio
 
 from acp_proxy.acp.version import Role
 from acp_proxy.errors import AgentStartError
-from acp_proxy.jsonrpc.framing import LineSplitter, Oversize
+from acp_proxy.jsonrpc.framing import LineSplitter, Piece
 from acp_proxy.outbox import Outbox
 from acp_proxy.relay.commands import (
     CloseLeg,
@@ -196,7 +196,7 @@ class Runner:
                 data = await agent.receive_some()
                 if not data:
                     break
-                self._take(splitter.feed(data), generation)
+                self._take(splitter.feed(data, self._relay.recognize), generation)
         if agent.exit_status is None:
             with trio.move_on_after(SILENT_GRACE):
                 await agent.wait()
@@ -212,7 +212,7 @@ class Runner:
         await agent.wait()
         reading.cancel()
 
-    def _take(self, lines: Sequence[bytes | Oversize], generation: int) -> None:
+    def _take(self, lines: Sequence[Piece], generation: int) -> None:
         if lines and generation == self._generation:
             self._handle(FramesReceived(Role.AGENT, lines, self._now()))
 

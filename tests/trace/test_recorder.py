@@ -19,13 +19,14 @@ from acp_proxy.errors import ConfigError
 from acp_proxy.trace import recorder as module
 from acp_proxy.trace.format import End, FindingLine, FrameLine, Header, Truncated, read
 from acp_proxy.trace.recorder import Recorder
+from acp_proxy.trace.redaction import Redactor
 
 SECRET = "s3cr3t-canary-value"
 
 
 def recorder(path: Path, **options: Any) -> Recorder:
-    options = {"command": ["agent"], "settings": {}, "started_wall": 1_700_000_000.25} | options
-    return Recorder(path, **options)
+    given: dict[str, Any] = {"command": ["agent"], "settings": {}, "started_wall": 1_700_000_000.25}
+    return Recorder(path, **(given | options))
 
 
 def test_a_run_is_recorded(tmp_path: Path) -> None:
@@ -234,6 +235,30 @@ def test_failing_writes_stop_the_recording_once(tmp_path: Path, monkeypatch: pyt
     assert [type(line) for line in read(path)] == [Header]
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_file_that_fails_to_close_is_reported_like_one_that_fails_to_write(
+    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    path = tmp_path / "r.jsonl"
+    recording = recorder(path, on_failure=told.append)
+    really_close = os.close
+
+    def close(fd: int) -> None:
+        really_close(fd)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    def write(fd: int, data: bytes) -> int:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", close)
+        if full:
+            patch.setattr(os, "write", write)
+        recording.close("done")
+    assert told == [f"recording to {path} stopped: Disk quota exceeded"]
+
+
 def test_an_owner_that_fails_to_listen_is_no_concern_of_the_traffic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +282,21 @@ def test_what_cannot_be_encoded_ends_the_recording_not_the_relay(tmp_path: Path)
     recording.close("done")
     assert told == [f"recording to {path} stopped: a finding could not be encoded: EncodeError"]
     assert [type(line) for line in read(path)] == [Header, FrameLine, Truncated]
+
+
+def test_a_redactor_that_fails_lets_no_frame_through(tmp_path: Path) -> None:
+    class Failing(Redactor):
+        def frame(self, raw: bytes) -> bytes:
+            raise MemoryError
+
+    path = tmp_path / "r.jsonl"
+    redactor = Failing()
+    recording = recorder(path, redactor=redactor)
+    assert recording.redactor is redactor
+    recording.frame(1, Role.CLIENT, "in", SECRET.encode(), 1)
+    recording.close("done")
+    assert list(read(path))[1:] == [Truncated(1.0, "a frame could not be encoded: MemoryError")]
+    assert recording.failure == f"recording to {path} stopped: a frame could not be encoded: MemoryError"
 
 
 def test_closing_twice_is_harmless_and_frees_the_descriptor(tmp_path: Path) -> None:

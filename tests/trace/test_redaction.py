@@ -20,17 +20,26 @@ TWO = "‹redacted:2›"
 
 Build = Callable[[Any], Any]
 
+FORMS: dict[str, Build] = {
+    "list": lambda secret: [{"name": "OTHER", "value": "x"}, {"name": "K", "value": secret}],
+    "map": lambda secret: {"OTHER": "x", "K": secret},
+}
+
+
+def server(method: str, key: str, form: str) -> Build:
+    """A call that hands over one server with a secret."""
+    return lambda secret: {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": method,
+        "params": {"cwd": "/w", "mcpServers": [{"name": "m", key: FORMS[form](secret)}]},
+    }
+
+
 # Every place the protocol has for a secret, as a frame around it.
 PLACES: dict[str, Build] = {
     **{
-        f"{method} {key} {form}": (
-            lambda secret, method=method, key=key, form=form: {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": method,
-                "params": {"cwd": "/w", "mcpServers": [{"name": "m", key: FORMS[form](secret)}]},
-            }
-        )
+        f"{method} {key} {form}": server(method, key, form)
         for method in ("session/new", "session/load", "session/resume", "session/fork", "_x.ext/session/new")
         for key in ("env", "headers")
         for form in ("list", "map")
@@ -77,10 +86,6 @@ PLACES: dict[str, Build] = {
         "method": "_proxy/successor",
         "params": {"method": "session/new", "params": {"mcpServers": [{"env": {"K": secret}}]}},
     },
-}
-FORMS: dict[str, Build] = {
-    "list": lambda secret: [{"name": "OTHER", "value": "x"}, {"name": "K", "value": secret}],
-    "map": lambda secret: {"OTHER": "x", "K": secret},
 }
 
 canaries = st.text(min_size=8, max_size=40).filter(lambda text: text not in ONE)
@@ -259,6 +264,7 @@ def test_nothing_to_hide_means_nothing_is_touched(raw: bytes) -> None:
         '{"params":{"\\u0065nv":{"A":"SECRET"}} trailing',
         '{"params":{"headers":{"A":["x", "SECRET"]}} trailing',
         '{"params":{"env":' + '{"a":' * 150 + '"SECRET"' + "}" * 150 + "}}",
+        '{"params":{"env":' + '{"a":' * 900 + '"SECRET"' + "}" * 900 + "}}",
         '{"params":{"env":' + "[" * 3000 + '"SECRET"' + "]" * 3000 + "}}",
     ],
 )
@@ -285,6 +291,20 @@ def test_a_secret_in_a_number_leaves_json() -> None:
     redactor.frame(json.dumps(PLACES["terminal"]("12345678")).encode())
     shown = redactor.frame(b'{"id":12345678, "x":[912345678.5], "y":"n 12345678", "12345678":1}')
     assert json.loads(shown) == {"id": ONE, "x": [f"9{ONE}.5"], "y": f"n {ONE}", ONE: 1}
+
+
+def test_a_number_too_long_to_write_out_is_no_error() -> None:
+    huge = "1" * 4200  # a decoder takes it; its square it could not even print
+    shown = Redactor().frame(b'{"params":{"env":{"K":%b}}}' % huge.encode())
+    assert json.loads(shown) == {"params": {"env": {"K": ONE}}}
+    assert Redactor().settings({"plugins.x.token": int(huge) ** 2}) == {"plugins.x.token": ONE}
+
+
+def test_text_that_looks_like_json_and_is_none_is_searched_too() -> None:
+    redactor = Redactor()
+    assert redactor.text(SECRET) == SECRET
+    redactor.arguments(["--token", SECRET])
+    assert redactor.frame(f"[{SECRET}] broken".encode()) == f"[{ONE}] broken".encode()
 
 
 def test_a_secret_at_the_end_of_quoted_json_leaves_json() -> None:

@@ -10,7 +10,7 @@ import trio
 
 from acp_proxy.transport.agent_command import AgentCommand
 
-PYTHON = (sys.executable, "-S", "-E", "-c")
+PYTHON = (sys.executable, "-S", "-E", "-u", "-c")
 
 ECHO = """
 import os

@@ -31,14 +31,15 @@ def decode(raw: bytes) -> Any:
     Raises DecodeError for bytes that are not UTF-8, for a structure of more than 200 000
     brackets and commas, and for what ujson refuses.
     """
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as exc:
-        raise DecodeError(f"not UTF-8 at byte {exc.start}") from None
+    if not raw.isascii():
+        try:
+            raw.decode()
+        except UnicodeDecodeError as exc:
+            raise DecodeError(f"not UTF-8 at byte {exc.start}") from None
     if len(raw) > MAX_STRUCTURE and _structure(raw) > MAX_STRUCTURE:
         raise DecodeError(f"more than {MAX_STRUCTURE} brackets and commas")
     try:
-        return ujson.loads(text)
+        return ujson.loads(raw)
     except (ValueError, OverflowError, RecursionError) as exc:
         raise DecodeError(str(exc)) from None
 

@@ -7,7 +7,11 @@ bytes; the stream goes on at the next line feed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 HEAD_BYTES = 4096
+RUN_LINE_BYTES = 2048
+"""Longer lines are not offered for recognition: a parser reads them faster than a pattern does."""
 
 
 class Oversize:
@@ -17,6 +21,25 @@ class Oversize:
 
     def __init__(self, head: bytes) -> None:
         self.head = head
+
+
+class Run:
+    """Neighboring lines, line feeds included, that somebody recognized together without cutting them."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def lines(self) -> list[bytes]:
+        """The lines one by one, without their line feeds."""
+        lines = self.data.split(b"\n")
+        lines.pop()
+        return lines
+
+
+Piece = bytes | Run | Oversize
+Recognize = Callable[[bytes, int], int]
 
 
 class LineSplitter:
@@ -29,35 +52,32 @@ class LineSplitter:
         self._size = 0
         self._skipping = False
 
-    def feed(self, data: bytes) -> list[bytes | Oversize]:
-        """Take the next bytes of the stream; return the lines that end in them."""
-        lines: list[bytes | Oversize] = []
-        cut = data.find(b"\n")
-        if cut < 0:
-            self._keep(data, lines)
-            return lines
+    def feed(self, data: bytes, recognize: Recognize | None = None) -> list[Piece]:
+        """Take the next bytes of the stream; return the lines that end in them.
+
+        `recognize(data, start)` may name the end of whole lines that stand together from `start` on;
+        they come back as one Run. It is asked wherever a line begins in `data`.
+        """
+        pieces: list[Piece] = []
+        start = 0
         if self._parts or self._skipping:
-            self._keep(data[:cut], lines)
+            cut = data.find(b"\n")
+            if cut < 0:
+                self._keep(data, pieces)
+                return pieces
+            self._keep(data[:cut], pieces)
             if self._skipping:
                 self._skipping = False
             else:
-                lines.append(b"".join(self._parts))
+                self._add(b"".join(self._parts), pieces)
             self._parts.clear()
             self._size = 0
-            data = data[cut + 1 :]
-        complete = data.split(b"\n")
-        rest = complete.pop()
-        if len(data) > self._limit:
-            lines.extend(
-                line if len(line) <= self._limit else Oversize(line[:HEAD_BYTES]) for line in complete
-            )
+            start = cut + 1
+        if recognize is None or len(data) > self._limit:
+            self._cut(data, start, pieces)
         else:
-            lines.extend(complete)
-        if rest:
-            self._keep(rest, lines)
-        if b"" in lines or b"\r" in lines:
-            return [line for line in lines if line not in (b"", b"\r")]
-        return lines
+            self._cut_runs(data, start, recognize, pieces)
+        return pieces
 
     def finish(self) -> bytes | None:
         """The stream has ended: the unfinished last line, if there is one."""
@@ -67,7 +87,37 @@ class LineSplitter:
         self._skipping = False
         return rest if rest.strip() else None
 
-    def _keep(self, piece: bytes, lines: list[bytes | Oversize]) -> None:
+    def _cut(self, data: bytes, start: int, pieces: list[Piece]) -> None:
+        complete = data[start:].split(b"\n") if start else data.split(b"\n")
+        rest = complete.pop()
+        for line in complete:
+            self._add(line, pieces)
+        if rest:
+            self._keep(rest, pieces)
+
+    def _cut_runs(self, data: bytes, start: int, recognize: Recognize, pieces: list[Piece]) -> None:
+        size = len(data)
+        while start < size:
+            # Looked for first: the beginning of a long line would be read in vain.
+            cut = data.find(b"\n", start)
+            if cut < 0:
+                self._keep(data[start:] if start else data, pieces)
+                return
+            end = recognize(data, start) if cut - start <= RUN_LINE_BYTES else start
+            if end > start:
+                pieces.append(Run(data[start:end]))
+                start = end
+            else:
+                self._add(data[start:cut], pieces)
+                start = cut + 1
+
+    def _add(self, line: bytes, pieces: list[Piece]) -> None:
+        if len(line) > self._limit:
+            pieces.append(Oversize(line[:HEAD_BYTES]))
+        elif line not in (b"", b"\r"):
+            pieces.append(line)
+
+    def _keep(self, piece: bytes, pieces: list[Piece]) -> None:
         """Hold a piece of an unfinished line, or give the line up when it is too long."""
         if self._skipping:
             return
@@ -75,6 +125,6 @@ class LineSplitter:
         self._size += len(piece)
         if self._size > self._limit:
             self._skipping = True
-            lines.append(Oversize(b"".join(self._parts)[:HEAD_BYTES]))
+            pieces.append(Oversize(b"".join(self._parts)[:HEAD_BYTES]))
             self._parts.clear()
             self._size = 0

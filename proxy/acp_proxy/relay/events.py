@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acp_proxy.acp.version import Role
-from acp_proxy.jsonrpc.framing import Oversize
+from acp_proxy.jsonrpc.framing import Piece
 
 
 class FramesReceived:
-    """Lines that came in together, oldest first; a batch, so that answers leave as one write."""
+    """Lines and runs of lines that came in together, oldest first; answers leave as one write."""
 
     __slots__ = ("at", "leg", "lines")
 
-    def __init__(self, leg: Role, lines: Sequence[bytes | Oversize], at: float) -> None:
+    def __init__(self, leg: Role, lines: Sequence[Piece], at: float) -> None:
         self.leg = leg
         self.lines = lines
         self.at = at

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from acp_proxy.acp.version import Role, Version
+from acp_proxy.acp.version import Role
 from acp_proxy.filters.base import Filter
 from acp_proxy.filters.observe import Observe
 from acp_proxy.filters.patience import CancelPatience, PermissionPatience, Stalls
@@ -20,7 +20,7 @@ from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.foreground import Rules
 from acp_proxy.jsonrpc import codec
-from acp_proxy.jsonrpc.framing import Oversize
+from acp_proxy.jsonrpc.framing import RUN_LINE_BYTES, Oversize, Recognize, Run
 from acp_proxy.jsonrpc.message import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -49,7 +49,7 @@ from acp_proxy.relay.commands import (
 from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
-from acp_proxy.relay.shortcut import untouched
+from acp_proxy.relay.shortcut import TextRun, end_of_chunks, end_of_nameless_chunks, is_utf8, untouched
 
 _HEAD_ID: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\\x00-\x1f])*")\s*,\s*"(method|result|error)"'
@@ -78,6 +78,7 @@ class Relay:
         self._gone: Json | None = None
         self._deadline: float | None = None
         self._shortcut = False
+        self._translator: V2Client | None = None
         self._muted = False
         rules = Rules(
             agent_initiated=options.agent_initiated,
@@ -131,17 +132,62 @@ class Relay:
 
     def _receive(self, event: FramesReceived) -> None:
         leg, at = event.leg, event.at
-        from_agent = leg is Role.AGENT
-        for line in event.lines:
+        whole = leg is Role.AGENT and self._shortcut and self._translator is None
+        for piece in event.lines:
+            if type(piece) is Run:
+                self._run(piece, at)
+                continue
             self.frames_received += 1
-            if type(line) is Oversize:
-                self._oversize(leg, line, at)
+            if type(piece) is Oversize:
+                self._oversize(leg, piece, at)
                 continue
-            assert type(line) is bytes
-            if from_agent and self._shortcut and untouched(line):
-                self._send(Role.CLIENT, line)
-                continue
-            self._line(leg, line, at)
+            assert type(piece) is bytes
+            if whole and len(piece) <= RUN_LINE_BYTES and untouched(piece):
+                self._send(Role.CLIENT, piece)
+            else:
+                self._line(leg, piece, at)
+
+    @property
+    def recognize(self) -> Recognize | None:
+        """How to find lines of the agent that may come as a Run; changes when the versions are settled."""
+        if not self._shortcut:
+            return None
+        return end_of_chunks if self._translator is None else end_of_nameless_chunks
+
+    def _run(self, run: Run, at: float) -> None:
+        """Pass text chunks on by the block; where something is owed first, the first of them goes alone."""
+        data = run.data
+        for _ in range(2):
+            if self._pass_run(data, at):
+                return
+            cut = data.index(b"\n")
+            self.frames_received += 1
+            self._line(Role.AGENT, data[:cut], at)
+            data = data[cut + 1 :]
+            if not data:
+                return
+        for line in Run(data).lines():
+            self.frames_received += 1
+            self._line(Role.AGENT, line, at)
+
+    def _pass_run(self, data: bytes, at: float) -> bool:
+        if self._translator is None:
+            if not is_utf8(data):
+                return False
+            self.frames_received += data.count(b"\n")
+            self._send(Role.CLIENT, data[:-1])
+            return True
+        chunks = TextRun.read(data)
+        if chunks is None:
+            return False
+        session_id = chunks.session[1:-1].decode()
+        message_id = self._translator.text_run(session_id, chunks.tag)
+        if message_id is None:
+            return False
+        self.engine.session(session_id).last_heard = at
+        self.frames_received += chunks.count
+        self._send(Role.CLIENT, chunks.named(codec.encode(message_id))[:-1])
+        return True
 
     def _line(self, leg: Role, raw: bytes, at: float) -> None:
         """Decode a line and walk what it holds through the chain."""
@@ -351,7 +397,8 @@ class Relay:
 
     def _settle(self, translator: Filter | None) -> None:
         self._chain.replace(self.negotiation, translator)
-        self._shortcut = self._may_shortcut and translator is None and self.engine.version is Version.V1
+        self._shortcut = self._may_shortcut
+        self._translator = translator if isinstance(translator, V2Client) else None
 
     # ------------------------------------------------------------ notes
 

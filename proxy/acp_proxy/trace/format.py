@@ -8,8 +8,9 @@
     {"t": 9.0, "end": "why the run ended"}
 
 `t` is seconds since the start. `dir` is as the proxy sees it: `in` came from the peer of that leg, `out`
-went to it. `n` numbers received frames over both legs; a frame of our own has none. `settings` holds
-the dotted keys that differ from the defaults. A reader ignores members it does not know.
+went to it. `n` numbers received frames over both legs; a frame passed on keeps its number, one that the
+proxy made has none. `settings` holds the dotted keys that differ from the defaults. A reader ignores
+members it does not know.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Recorder:
         return self._redactor
 
     def frame(self, at: float, leg: Role, direction: lines.Direction, raw: bytes, number: int | None) -> None:
-        """Keep a frame that came in from a leg or went out to it; its own frames have no number."""
+        """Keep a frame that came in from a leg or went out to it; one the proxy made has no number."""
         if self._fd is None:
             return
         name: lines.Leg = "client" if leg is Role.CLIENT else "agent"

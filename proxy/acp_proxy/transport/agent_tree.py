@@ -104,11 +104,15 @@ class ShimTree(AgentTree):
                 ours.callback(os.close, lifeline)
                 # Without site and PYTHON* variables: quick, and the agent's environment has no say in it.
                 shim = [sys.executable, "-I", "-S", LIFELINE, str(status_writer), str(lifeline_reader)]
-                process = await _open(
-                    [*shim, str(term_grace), cwd or "", *argv],
-                    environment,
-                    pass_fds=(status_writer, lifeline_reader),
-                )
+                try:
+                    process = await _open(
+                        [*shim, str(term_grace), cwd or "", *argv],
+                        environment,
+                        pass_fds=(status_writer, lifeline_reader),
+                    )
+                except OSError as error:
+                    # Without its number, which would be taken for the agent's.
+                    raise OSError(f"its supervisor cannot be started ({error.strerror})") from error
             try:
                 word = await status.receive()
                 if word[:1] != ["started"]:

@@ -17,7 +17,6 @@ child ends.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -184,6 +183,17 @@ def descendants(ancestor: int) -> list[int]:
     return found
 
 
+def become_subreaper() -> None:
+    """Have orphaned descendants given to us.
+
+    Where it is refused or Python was built without ctypes, those that stay below us are still ours to end.
+    """
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def main(arguments: list[str]) -> None:
     """Take STATUS_FD LIFELINE_FD TERM_GRACE CWD EXECUTABLE ARGV..., and stay until all is over.
 
@@ -197,8 +207,7 @@ def main(arguments: list[str]) -> None:
     shim = Shim(int(status), int(lifeline), float(term_grace))
     os.set_inheritable(shim.status, False)
     os.set_inheritable(shim.lifeline, False)
-    # Where a seccomp filter refuses it, the group is still ours to end.
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    become_subreaper()
     try:
         if cwd:
             os.chdir(cwd)

@@ -18,13 +18,16 @@ from acp_proxy.filters.translate.bridge import UPDATE, Bridge
 from acp_proxy.filters.translate.content import content_block, content_list
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.told import ToldSession
-from acp_proxy.jsonrpc.message import Json, Notification, notification
+from acp_proxy.jsonrpc.message import Frame, Json, Notification, notification
 
 # What the turn itself puts out: only these show that the agent has taken the prompt (bridge §12).
 _EVIDENCE: Final = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan", "plan_update"}
 )
 _REPLAYED: Final = frozenset({"user_message_chunk", "plan_removed", *_EVIDENCE})
+_HEAD: Final = re.compile(
+    rb'\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?"[^"\\]*", ?"update": ?\{'
+)
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
 
 Variant = Callable[[ToldSession, Json], Json | None]
@@ -92,12 +95,12 @@ class Updates:
             self._bridge.note(
                 at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9", session=session_id
             )
-        same = translated is update
-        if same and message.body.get("jsonrpc") == "2.0":
+        if translated is update and message.body.get("jsonrpc") == "2.0":
             out = message
         else:
-            out = notification(UPDATE, {**params, "update": translated})
-            self._keep_members(message, out)
+            out = Notification({**message.body, "jsonrpc": "2.0", "params": {**params, "update": translated}})
+            if variant == self._chunk and "messageId" not in update:
+                out.frame = _named(message.frame, update, translated)
         turn = told.turn
         if turn is None:
             return out
@@ -196,12 +199,6 @@ class Updates:
         assert settling is not None
         self._bridge.alarms.set(("settle", told.id), min(at + settling.quiet, settling.latest))
 
-    def _keep_members(self, message: Notification, out: Notification) -> None:
-        """Unknown members beside `method` and `params` travel too."""
-        for key, value in message.body.items():
-            if key not in out.body:
-                out.body[key] = value
-
     def _malformed(self, message: Notification, session_id: str | None, why: str, at: float) -> None:
         self._bridge.note(
             at,
@@ -213,6 +210,24 @@ class Updates:
             action="repaired",
             session=session_id,
         )
+
+
+def _named(frame: Frame | None, update: Json, translated: Json) -> Frame | None:
+    """The frame of a chunk with the message id put into its bytes, when nothing else was changed.
+
+    Spares encoding a long text anew. The members it goes between must stand where they are expected and
+    occur once; a key in quotes cannot occur inside a JSON string, where quotes are escaped.
+    """
+    if frame is None or len(translated) != len(update) + 1 or translated["content"] is not update["content"]:
+        return None
+    if translated["sessionUpdate"] is not update["sessionUpdate"]:
+        return None
+    raw = frame.raw
+    head = _HEAD.match(raw)
+    if head is None or raw.count(b'"update"') != 1 or raw.count(b'"params"') != 1:
+        return None
+    cut = head.end()
+    return Frame(b'%b"messageId":"%b",%b' % (raw[:cut], translated["messageId"].encode(), raw[cut:]), frame.number)
 
 
 def is_timestamp(stamp: Any) -> bool:

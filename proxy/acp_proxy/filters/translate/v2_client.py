@@ -243,6 +243,19 @@ class V2Client(Filter):
         assert type(message) is Response
         return self._response(message, at)
 
+    def text_run(self, session_id: str, tag: str) -> str | None:
+        """The message id for text chunks without one; None when they must be taken one by one.
+
+        One by one: while an acknowledgement is owed, a tail settles, a replay is swallowed, or the session
+        is not known.
+        """
+        told = self._bridge.sessions.get(session_id)
+        if told is None or told.closed or told.swallowing or told.settling is not None:
+            return None
+        if (told.turn is not None and not told.turn.inserted) or session_id not in self._bridge.view:
+            return None
+        return told.ids.of_chunk(tag)
+
     def _other_notification(self, message: Notification, at: float) -> Outcome:
         info = method_info(Version.V2, message.method, "notification")
         if info is not None and (not info.unstable or self._bridge.options.unstable):
