@@ -155,6 +155,7 @@ def relay_options(settings: Settings) -> RelayOptions:
         requires_action=inference.requires_action,
         quiet_time=inference.quiet_time,
         end_markers=inference.end_markers,
+        synonyms=settings.normalize.synonyms,
         unstable=settings.unstable,
     )
 

@@ -74,6 +74,12 @@ class Inference(Struct, frozen=True):
     end_markers: Names = ()
 
 
+class Normalize(Struct, frozen=True):
+    """What is repaired beyond spelling, between peers of different protocol versions."""
+
+    synonyms: Switch = False
+
+
 class Limits(Struct, frozen=True):
     """Ceilings on what a peer may send, in bytes."""
 
@@ -120,6 +126,7 @@ class Settings(Struct, frozen=True):
     bridge: Bridge = Bridge()
     lifecycle: Lifecycle = Lifecycle()
     inference: Inference = Inference()
+    normalize: Normalize = Normalize()
     limits: Limits = Limits()
     agent: Agent = Agent()
     record: Record = Record()

@@ -18,8 +18,9 @@ EXTENSION_METHOD = "_acp-proxy/state_update"
 def snapshot_params(change: Change, *, original_stop: str | None = None) -> Json:
     """The `session/update` parameters that tell a change: `{sessionId, update, _meta}`.
 
-    `original_stop` is the stop reason the agent gave where another one is told (V12); it is kept
-    under `_meta["acp-proxy"].orig`. Source: schema type StateUpdate, LC-03, LC-18, LC-19.
+    `original_stop` is the stop reason the agent gave where `cancelled` is told (V12); it, or another
+    spelling of what is told, is kept under `_meta["acp-proxy"].orig`. Source: schema type StateUpdate,
+    LC-03, LC-18, LC-19.
     """
     update: Json = {"sessionUpdate": "state_update", "state": change.new.value}
     marks: Json = {"synthetic": True}
@@ -38,7 +39,9 @@ def snapshot_params(change: Change, *, original_stop: str | None = None) -> Json
                 update["usage"] = ending.usage
     if original_stop is not None:
         update["stopReason"] = "cancelled"
-        marks["orig"] = {"stopReason": original_stop}
+    given = ending.given if ending is not None and ending.given is not None else original_stop
+    if given is not None:
+        marks["orig"] = {"stopReason": given}
     return {"sessionId": change.session.id, "update": update, "_meta": {"acp-proxy": marks}}
 
 

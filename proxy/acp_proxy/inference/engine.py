@@ -133,7 +133,7 @@ class Engine:
             kind = self._updates.get(tag, Kind.UPDATE) if type(tag) is str else Kind.UPDATE
             detail: Any = None
             if kind is Kind.TOOL:
-                detail = triggers.tool_news(update, tag == "tool_call")
+                detail = triggers.tool_news(update, tag == "tool_call", self.rules.synonyms)
                 if detail is None:
                     return _NO_CHANGE
             elif kind is Kind.STATE:
@@ -180,7 +180,9 @@ class Engine:
             if method == "elicitation/create" and "requestId" in params:
                 return _NO_CHANGE
             tool_call = params.get("toolCall")
-            news = triggers.tool_news(tool_call, announced=False) if type(tool_call) is dict else None
+            news = (
+                triggers.tool_news(tool_call, False, self.rules.synonyms) if type(tool_call) is dict else None
+            )
             tool_id = params.get("toolCallId")
             call.done = Kind.WAIT_ANSWERED
             detail = (key, news, tool_id if type(tool_id) is str else None)
@@ -205,7 +207,9 @@ class Engine:
         if kind is None or type(session_id) is not str:
             return _NO_CHANGE
         detail = (
-            triggers.prompt_ending(id_key(message.id), message.body) if kind is Kind.PROMPT_ENDED else None
+            triggers.prompt_ending(id_key(message.id), message.body, self.rules.synonyms)
+            if kind is Kind.PROMPT_ENDED
+            else None
         )
         return self._move(self.session(session_id), kind, detail, at, message)
 

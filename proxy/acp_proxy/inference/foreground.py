@@ -36,7 +36,7 @@ AGENT_INITIATED_DELAY: Final = 1.0
 class Rules:
     """The switches of lifecycle §2.5 that change what is inferred; times in seconds."""
 
-    __slots__ = ("agent_initiated", "any_wait", "end_markers", "quiet_time")
+    __slots__ = ("agent_initiated", "any_wait", "end_markers", "quiet_time", "synonyms")
 
     def __init__(
         self,
@@ -45,11 +45,13 @@ class Rules:
         any_wait: bool = False,
         quiet_time: float = 30.0,
         end_markers: tuple[str, ...] = (),
+        synonyms: bool = False,
     ) -> None:
         self.agent_initiated = agent_initiated
         self.any_wait = any_wait
         self.quiet_time = quiet_time
         self.end_markers = end_markers
+        self.synonyms = synonyms
 
 
 class Change:

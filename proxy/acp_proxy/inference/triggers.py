@@ -52,13 +52,19 @@ class ToolNews:
 
 
 class Ending:
-    """How a prompt ended: the agent's stop reason as given and as read, its usage, or the error."""
+    """How a prompt ended: the agent's stop reason, its usage, or the error.
 
-    __slots__ = ("error", "key", "stop_reason", "usage")
+    `given` is the agent's own spelling of the stop reason where it had to be repaired.
+    """
 
-    def __init__(self, key: Any, stop_reason: str | None, usage: Any, error: Json | None) -> None:
+    __slots__ = ("error", "given", "key", "stop_reason", "usage")
+
+    def __init__(
+        self, key: Any, stop_reason: str | None, usage: Any, error: Json | None, given: str | None = None
+    ) -> None:
         self.key = key
         self.stop_reason = stop_reason
+        self.given = given
         self.usage = usage
         self.error = error
 
@@ -104,10 +110,10 @@ UPDATES: Final[dict[Version, dict[str, Kind]]] = {
 }
 
 _STATUSES: Final = known_values(Version.V2, "ToolCallStatus")
-_STOP_REASONS: Final = known_values(Version.V1, "StopReason")
+_STOP_REASONS: Final = known_values(Version.V2, "IdleStateUpdate")
 
 
-def tool_news(body: Json, announced: bool) -> ToolNews | None:
+def tool_news(body: Json, announced: bool, synonyms: bool = False) -> ToolNews | None:
     """Read a tool call body; None when it does not say which tool call it is about."""
     tool_id = body.get("toolCallId")
     if type(tool_id) is not str:
@@ -116,11 +122,11 @@ def tool_news(body: Json, announced: bool) -> ToolNews | None:
     if type(status) is not str:
         status = None
     elif status not in _STATUSES:
-        status = canonical(Version.V2, "ToolCallStatus", status)
+        status = canonical(Version.V2, "ToolCallStatus", status, synonyms=synonyms)
     return ToolNews(tool_id, status, announced)
 
 
-def prompt_ending(key: Any, body: Json) -> Ending:
+def prompt_ending(key: Any, body: Json, synonyms: bool = False) -> Ending:
     """Read a v1 prompt response; a result without a stop reason simply reports none (LC-03)."""
     if "error" in body:
         error = body["error"]
@@ -130,10 +136,11 @@ def prompt_ending(key: Any, body: Json) -> Ending:
         return Ending(key, None, None, None)
     stop = result.get("stopReason")
     if type(stop) is not str:
-        stop = None
-    elif stop not in _STOP_REASONS:
-        stop = canonical(Version.V1, "StopReason", stop)
-    return Ending(key, stop, result.get("usage"), None)
+        return Ending(key, None, result.get("usage"), None)
+    read = (
+        stop if stop in _STOP_REASONS else canonical(Version.V2, "IdleStateUpdate", stop, synonyms=synonyms)
+    )
+    return Ending(key, read, result.get("usage"), None, None if read == stop else stop)
 
 
 def ends_by_mark(markers: tuple[str, ...], params: Json, method: str) -> bool:

@@ -24,6 +24,7 @@ class RelayOptions:
         "requires_action",
         "settle",
         "stall_after",
+        "synonyms",
         "turn_timeout",
         "unstable",
     )
@@ -49,6 +50,7 @@ class RelayOptions:
         requires_action: str = "blocked",
         quiet_time: float = 30.0,
         end_markers: tuple[str, ...] = (),
+        synonyms: bool = False,
         unstable: bool = False,
     ) -> None:
         self.bridge = bridge
@@ -69,4 +71,5 @@ class RelayOptions:
         self.requires_action = requires_action
         self.quiet_time = quiet_time
         self.end_markers = end_markers
+        self.synonyms = synonyms
         self.unstable = unstable

@@ -85,6 +85,7 @@ class Relay:
             any_wait=options.requires_action == "any_wait",
             quiet_time=options.quiet_time,
             end_markers=options.end_markers,
+            synonyms=options.synonyms,
         )
         self.engine = Engine(rules, self.findings)
         snapshot = Snapshot()

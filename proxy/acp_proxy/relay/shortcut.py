@@ -33,7 +33,9 @@ _TAG: Final = rb'"sessionUpdate": ?"agent_(?:message|thought)_chunk"'
 _SAID: Final = rb'"content": ?' + _CONTENT
 _NAMED: Final = rb'"messageId": ?' + _PLAIN
 _HEAD: Final = (
-    rb'\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?' + _PLAIN + rb', ?"update": ?\{'
+    rb'\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?'
+    + _PLAIN
+    + rb', ?"update": ?\{'
 )
 
 

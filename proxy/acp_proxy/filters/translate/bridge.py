@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from acp_proxy.acp.shapes import conform
+from acp_proxy.acp.shapes import Conformed, conform
 from acp_proxy.acp.version import Version
 from acp_proxy.filters.alarms import Alarms
 from acp_proxy.filters.base import Step, ToClient
@@ -30,6 +30,7 @@ class BridgeOptions(Protocol):
     max_held: int
     queue_boundary: str
     drop_sse: bool
+    synonyms: bool
     cancel_timeout: float
     unstable: bool
 
@@ -131,9 +132,13 @@ class Bridge:
         """An update said in the agent's name."""
         return ToClient(notification(UPDATE, {"sessionId": session_id, "update": update}))
 
+    def fit(self, type_name: str, value: object) -> Conformed:
+        """Make what is meant for the client fit its v2 type, spellings repaired as configured (bridge §10)."""
+        return conform(Version.V2, type_name, value, synonyms=self.options.synonyms)
+
     def fit_result(self, type_name: str, value: Json, message: Message, at: float) -> tuple[Json, str | None]:
         """Make a result fit its v2 type; the second value says why it cannot."""
-        checked = conform(Version.V2, type_name, value, unstable=True)
+        checked = self.fit(type_name, value)
         if checked.problem is not None:
             self.note(at, "V42", "agent", f"result: {checked.problem}", message, f"schema {type_name}")
             return value, checked.problem

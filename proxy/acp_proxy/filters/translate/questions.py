@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from acp_proxy.acp.methods import method_info
-from acp_proxy.acp.shapes import conform
 from acp_proxy.acp.version import Version
 from acp_proxy.filters.base import Step, ToAgent, ToClient
 from acp_proxy.filters.translate import elicitation, permissions
@@ -153,7 +152,7 @@ class Questions:
         info = method_info(Version.V2, method, "request")
         if info is None or (info.unstable and not self._bridge.options.unstable):
             return translated, None
-        checked = conform(Version.V2, info.params, translated, unstable=True)
+        checked = self._bridge.fit(info.params, translated)
         if checked.problem is not None:
             return None, Refusal(INVALID_PARAMS, checked.problem)
         return checked.value, None

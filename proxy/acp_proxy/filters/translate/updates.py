@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from acp_proxy.acp.shapes import conform
-from acp_proxy.acp.version import Version
+from acp_proxy.acp.fitting import Note
 from acp_proxy.filters.base import Step, ToClient
 from acp_proxy.filters.translate import commands, config_options, plans, tools
 from acp_proxy.filters.translate.bridge import UPDATE, Bridge
 from acp_proxy.filters.translate.content import content_block, content_list
+from acp_proxy.filters.translate.meta import marked
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.jsonrpc.message import Frame, Json, Notification, notification
@@ -84,10 +84,12 @@ class Updates:
         translated = update if variant is None else variant(told, update)
         if translated is None:
             return None
-        checked = conform(Version.V2, "SessionUpdate", translated, unstable=True)
+        checked = self._bridge.fit("SessionUpdate", translated)
         if checked.problem is not None:
             self._malformed(message, session_id, f"{tag}: {checked.problem}", at)
             return None
+        if checked.notes:
+            params = self._repaired(message, params, translated, checked.notes, at)
         translated = checked.value
         if told.swallowing and tag in _REPLAYED:
             return None
@@ -199,6 +201,26 @@ class Updates:
         assert settling is not None
         self._bridge.alarms.set(("settle", told.id), min(at + settling.quiet, settling.latest))
 
+    def _repaired(
+        self, message: Notification, params: Json, given: Json, notes: list[Note], at: float
+    ) -> Json:
+        """Say what was repaired; a spelling that was changed is kept beside the update (bridge §10)."""
+        respelled = {path: _at(given, path) for path, what in notes if what == "respelled"}
+        rest = [path for path, what in notes if what != "respelled"]
+        session_id = params["sessionId"]
+        if respelled:
+            text = f"spelling repaired at {', '.join(respelled)}"
+            self._bridge.note(
+                at, "V34", "agent", text, message, "bridge 10", action="repaired", session=session_id
+            )
+            params = marked(params, "orig", respelled)
+        if rest:
+            text = f"malformed optional fields left out: {', '.join(rest)}"
+            self._bridge.note(
+                at, "V42", "agent", text, message, "lifecycle 2.5", action="repaired", session=session_id
+            )
+        return params
+
     def _malformed(self, message: Notification, session_id: str | None, why: str, at: float) -> None:
         self._bridge.note(
             at,
@@ -210,6 +232,18 @@ class Updates:
             action="repaired",
             session=session_id,
         )
+
+
+def _at(value: Any, path: str) -> Any:
+    """What stands at a path of keys and indices."""
+    for part in path.split("/"):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
 
 
 def _named(frame: Frame | None, update: Json, translated: Json) -> Frame | None:
@@ -227,7 +261,9 @@ def _named(frame: Frame | None, update: Json, translated: Json) -> Frame | None:
     if head is None or raw.count(b'"update"') != 1 or raw.count(b'"params"') != 1:
         return None
     cut = head.end()
-    return Frame(b'%b"messageId":"%b",%b' % (raw[:cut], translated["messageId"].encode(), raw[cut:]), frame.number)
+    return Frame(
+        b'%b"messageId":"%b",%b' % (raw[:cut], translated["messageId"].encode(), raw[cut:]), frame.number
+    )
 
 
 def is_timestamp(stamp: Any) -> bool:
