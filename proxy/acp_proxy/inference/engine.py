@@ -140,12 +140,20 @@ class Engine:
                 detail = update.get("state")
                 if type(detail) is not str:
                     return _NO_CHANGE
+            elif tag == "subagent_update":
+                self._hear_of_child(update, at)
             changes = self._move(self.session(session_id), kind, detail, at, message)
         if self.rules.end_markers and self._working_alone and type(session_id) is str:
             session = self.session(session_id)
             if session.auto and triggers.ends_by_mark(self.rules.end_markers, params, method):
                 changes = [*changes, *self._move(session, Kind.END_MARK, None, at)]
         return changes
+
+    def _hear_of_child(self, update: Json, at: float) -> None:
+        """A parent's word on its child's state is a native report of the child (§2.1)."""
+        child, state = update.get("sessionId"), update.get("state")
+        if type(child) is str and type(state) is dict and type(state.get("state")) is str:
+            self._move(self.session(child), Kind.STATE, state["state"], at)
 
     def _client_notification(self, message: Notification, at: float) -> Sequence[Change]:
         if message.method != "session/cancel":

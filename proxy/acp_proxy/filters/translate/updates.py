@@ -16,6 +16,7 @@ from acp_proxy.filters.translate import commands, config_options, plans, tools
 from acp_proxy.filters.translate.bridge import UPDATE, Bridge
 from acp_proxy.filters.translate.content import content_block, content_list
 from acp_proxy.filters.translate.meta import marked
+from acp_proxy.filters.translate.paths import is_absolute
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.jsonrpc.message import Frame, Json, Notification, notification
@@ -52,6 +53,7 @@ class Updates:
             "usage_update": self._usage,
             "compaction_update": self._compaction,
             "compaction_summary_chunk": self._with_content,
+            "subagent_update": self._subagent,
         }
 
     def take(self, message: Notification, at: float) -> Notification | list[Step] | None:
@@ -103,6 +105,8 @@ class Updates:
             out = Notification({**message.body, "jsonrpc": "2.0", "params": {**params, "update": translated}})
             if variant == self._chunk and "messageId" not in update:
                 out.frame = _named(message.frame, update, translated)
+        if tag == "subagent_update" and self._bridge.options.unstable:
+            return self._child(out, translated)
         turn = told.turn
         if turn is None:
             return out
@@ -178,7 +182,21 @@ class Updates:
         translated = content_block(content)
         return update if translated is content else {**update, "content": translated}
 
+    def _subagent(self, told: ToldSession, update: Json) -> Json | None:
+        cwd = update.get("cwd")
+        if type(cwd) is str and not is_absolute(cwd):
+            return {key: value for key, value in update.items() if key != "cwd"}
+        return update
+
     # ------------------------------------------------------------ particulars
+
+    def _child(self, out: Notification, update: Json) -> list[Step]:
+        """What the parent says of a child's state is also the child's own snapshot (LC-81)."""
+        steps: list[Step] = [ToClient(out)]
+        state = update.get("state")
+        if type(state) is dict and type(state.get("state")) is str:
+            steps.append(self._bridge.update(update["sessionId"], {"sessionUpdate": "state_update", **state}))
+        return steps
 
     def _user_chunk(self, told: ToldSession, out: Notification) -> Notification | list[Step] | None:
         """A user chunk inside a turn is the agent's echo of the prompt, or something of its own (§5, step 7)."""

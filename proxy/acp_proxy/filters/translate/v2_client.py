@@ -19,6 +19,7 @@ from acp_proxy.filters.translate.questions import Questions
 from acp_proxy.filters.translate.refusal import Refusal
 from acp_proxy.filters.translate.sessions import Sessions
 from acp_proxy.filters.translate.told import Settling, ToldSession
+from acp_proxy.filters.translate.unstable import MARKERS, Unstable
 from acp_proxy.filters.translate.updates import Updates
 from acp_proxy.inference.findings import FindingLog
 from acp_proxy.inference.foreground import Change
@@ -78,12 +79,16 @@ class V2Client(Filter):
             "tool_call/cancel": self._not_cancellable,
             "terminal/cancel": self._not_cancellable,
         }
+        unstable = Unstable(bridge)
+        if options.unstable:
+            self._requests.update(dict.fromkeys(MARKERS, unstable.ask))
         self._results: dict[str, Callable[[Call, Response, float], Sequence[Step]]] = {
             "new": sessions.opened,
             "load": sessions.opened,
             "resume": sessions.opened,
             "list": sessions.listed,
             "set": sessions.option_set,
+            "status": unstable.status,
         }
 
     # ------------------------------------------------------------ client to agent
