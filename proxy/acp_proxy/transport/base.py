@@ -8,6 +8,8 @@ module no trio error is ever seen: a peer that goes away is the end of the strea
 from __future__ import annotations
 
 import abc
+import contextlib
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -18,6 +20,8 @@ from acp_proxy.errors import PeerGoneError
 # A pipe holds 64 KiB by default and a socket a few hundred: one read takes all there is, so that hundreds of
 # lines cost one wake-up.
 RECEIVE_BYTES = 256 * 1024
+
+OUR_SIDE_CLOSED = "our side of the stream is closed"
 
 
 @contextmanager
@@ -61,6 +65,14 @@ class Transport(abc.ABC):
                 `aclose` while we wait), or an earlier call was cancelled.
         """
 
+    def send_now(self, data: bytes) -> int:
+        """Write what the system takes of `data` at once, and return how many bytes that was.
+
+        Not a checkpoint; for a caller that has no `send_all` under way. 0 when nothing could be written
+        without waiting, also when the peer is gone: `send_all` tells.
+        """
+        return 0
+
     @abc.abstractmethod
     async def send_eof(self) -> None:
         """Close our writing side, so that the peer reads an end; reading goes on.
@@ -88,11 +100,11 @@ class StreamTransport(Transport):
     def __init__(self, sender: trio.abc.SendStream, receiver: trio.abc.ReceiveStream) -> None:
         self._sender = sender
         self._receiver = receiver
-        self._cut = False
+        self._cut: str | None = None  # why nothing can be written any more
         self._at_end = False
 
     def __repr__(self) -> str:
-        writing = "closed to writing" if self._cut else "open to writing"
+        writing = "closed to writing" if self._cut is not None else "open to writing"
         return f"<{type(self).__name__} {writing}, {'at its end' if self._at_end else 'open to reading'}>"
 
     async def receive_some(self) -> bytes:
@@ -110,26 +122,38 @@ class StreamTransport(Transport):
 
     async def send_all(self, data: bytes) -> None:
         """See `Transport.send_all`."""
-        if self._cut:
+        if self._cut is not None:
             await trio.lowlevel.checkpoint()
-            raise PeerGoneError("our side of the stream is closed")
+            raise PeerGoneError(self._cut)
         try:
             with peer_errors():
                 await self._sender.send_all(data)
         except trio.BusyResourceError:
             raise
-        except BaseException:
-            self._cut = True
+        except PeerGoneError as error:
+            self._cut = str(error)
             raise
+        except BaseException:
+            self._cut = "an earlier write was broken off"
+            raise
+
+    def send_now(self, data: bytes) -> int:
+        """See `Transport.send_now`."""
+        if self._cut is not None or not isinstance(self._sender, trio.lowlevel.FdStream):
+            return 0
+        with contextlib.suppress(OSError):
+            return os.write(self._sender.fileno(), data)
+        return 0
 
     async def send_eof(self) -> None:
         """See `Transport.send_eof`."""
-        self._cut = True
+        self._cut = self._cut or OUR_SIDE_CLOSED
         await self._sender.aclose()
 
     async def aclose(self) -> None:
         """See `Transport.aclose`."""
-        self._cut = self._at_end = True
+        self._cut = self._cut or OUR_SIDE_CLOSED
+        self._at_end = True
         try:
             await self._sender.aclose()
         finally:
