@@ -378,6 +378,10 @@ def test_an_agent_that_sends_both_shapes_is_known_by_either_name() -> None:
 def test_auth_methods(method: Any, expected: Any) -> None:
     before = repr(method)
     out = result_to_v2({"authMethods": [method]}, client_terminal_auth=True)
+    if isinstance(expected, dict) and expected["type"] == "terminal":
+        # The client will run the proxy again for this: the variable asks it for the agent itself.
+        mark = {"name": "ACP_PROXY_TERMINAL_LOGIN", "value": "1"}
+        expected = {**expected, "env": [*expected.get("env", ()), mark]}
     assert out["authMethods"] == [expected]
     assert repr(method) == before
 

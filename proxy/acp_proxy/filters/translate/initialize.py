@@ -10,6 +10,9 @@ from typing import Any
 
 from acp_proxy.filters.translate.meta import marked
 
+TERMINAL_LOGIN = "ACP_PROXY_TERMINAL_LOGIN"
+"""The variable by which a client that runs us again for a terminal login asks for the agent itself (§7.8)."""
+
 UNKNOWN_INFO = {"name": "unknown", "version": "unknown"}
 
 _RESULT_FIELDS = frozenset({"protocolVersion", "agentInfo", "agentCapabilities", "info", "capabilities"})
@@ -197,4 +200,7 @@ def _auth_method(method: Any) -> Any:
                 out[key] = value
         elif key != "type":
             out[key] = value
+    if kind == "terminal":
+        given = out.get("env")
+        out["env"] = [*(given if isinstance(given, list) else ()), {"name": TERMINAL_LOGIN, "value": "1"}]
     return out
