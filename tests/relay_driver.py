@@ -13,9 +13,19 @@ from typing import Any
 from acp_proxy.acp.version import Role
 from acp_proxy.filters.base import Filter
 from acp_proxy.inference.findings import Finding
-from acp_proxy.jsonrpc.framing import Oversize
-from acp_proxy.relay.commands import CloseLeg, Command, Divert, Emit, RestartLeg, SendFrames, SetDeadline
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
+from acp_proxy.jsonrpc.framing import LineSplitter, Oversize
+from acp_proxy.jsonrpc.message import classify
+from acp_proxy.relay.commands import (
+    CloseLeg,
+    Command,
+    Divert,
+    Emit,
+    RestartLeg,
+    SendFrames,
+    Serve,
+    SetDeadline,
+)
+from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.relay import Relay
 
@@ -63,7 +73,8 @@ class Said:
             (command.leg, raw)
             for command in commands
             if isinstance(command, SendFrames)
-            for raw in command.frames
+            for frame in command.frames
+            for raw in frame.split(b"\n")  # a run of lines leaves in one piece
         ]
 
     def raw(self, leg: Role) -> list[bytes]:
@@ -100,6 +111,11 @@ class Said:
         return [command.raw for command in self.commands if isinstance(command, Divert)]
 
     @property
+    def served(self) -> list[Serve]:
+        """What was handed to the host."""
+        return [command for command in self.commands if isinstance(command, Serve)]
+
+    @property
     def restarts(self) -> int:
         return sum(isinstance(command, RestartLeg) for command in self.commands)
 
@@ -122,6 +138,7 @@ class Driver:
         self.at = 100.0
         self.deadline: float | None = None
         self.said: list[Said] = []
+        self._splitter = LineSplitter(1 << 25)
 
     # ------------------------------------------------------------ in
 
@@ -129,11 +146,22 @@ class Driver:
         return self.lines(Role.CLIENT, *map(line, bodies))
 
     def agent_sends(self, *bodies: Any) -> Said:
-        return self.lines(Role.AGENT, *map(line, bodies))
+        return self.agent_writes(b"".join(line(body) + b"\n" for body in bodies))
+
+    def agent_writes(self, data: bytes) -> Said:
+        """Bytes of the agent's stdout, read at once and cut as the transport cuts them."""
+        pieces = self._splitter.feed(data, self.relay.recognize)
+        return self._handle(FramesReceived(Role.AGENT, pieces, self.at))
 
     def lines(self, leg: Role, *lines: bytes | Oversize) -> Said:
-        """Raw lines, all read at once."""
+        """Raw lines, read at once but each for itself."""
         return self._handle(FramesReceived(leg, list(lines), self.at))
+
+    def host_says(self, body: Json) -> Said:
+        """What comes of a Serve: an answer under its id, or an update."""
+        message = classify(body)
+        assert message is not None
+        return self._handle(HostSaid(message, self.at))
 
     def client_leaves(self) -> Said:
         return self._handle(LegClosed(Role.CLIENT, self.at))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import trio
 
-from acp_proxy import config
+from acp_proxy import config, terminal_login
 from acp_proxy.config import Settings
-from acp_proxy.diagnostics import Log
+from acp_proxy.diagnostics import Log, printable, utc
 from acp_proxy.errors import ConfigError
+from acp_proxy.filters.translate.session_registry import Remembered
 from acp_proxy.inference.findings import Finding
 from acp_proxy.jsonrpc import codec
 from acp_proxy.relay.commands import FrameReport, Report
@@ -24,17 +25,23 @@ from acp_proxy.runner import Runner
 from acp_proxy.transport.agent_process import AgentCommand, AgentProcess, start_agent
 from acp_proxy.transport.stdio import open_stdio
 
+if TYPE_CHECKING:
+    from acp_proxy.host.executor import HostExecutor
+    from acp_proxy.plugin_host.host import PluginHost
+    from acp_proxy.store.sessions import Registry
+
 _FLUSH_LOG: Final = 1.0
+_CLOSE_PLUGINS: Final = 2.0
 
 
 class Watchers:
-    """Everybody who is told of what passes: recorder, findings file, stderr."""
+    """Everybody who is told of what passes: recorder, findings file, stderr, plugins."""
 
-    def __init__(self, log: Log, findings: IO[bytes] | None) -> None:
+    def __init__(self, log: Log, plugins: PluginHost | None) -> None:
         self._log = log
-        self._findings = findings
+        self.findings: IO[bytes] | None = None
         self.recorder: Any = None
-        self.fresh = False
+        self.plugins = plugins
 
     def tell(self, report: Report) -> None:
         """Hand one report to those it concerns."""
@@ -43,22 +50,40 @@ class Watchers:
                 self.recorder.frame(report.at, report.leg, report.direction, report.raw, report.number)
         elif isinstance(report, Finding):
             self._finding(report)
+        if self.plugins is not None:
+            self.plugins.tell(report)
 
     def flush(self) -> None:
-        """Write what a batch has brought."""
+        """Write what a batch has brought, and what became of the observers meanwhile."""
+        if self.plugins is not None:
+            for finding in self.plugins.take():
+                self.tell(finding)
         if self.recorder is not None:
             self.recorder.flush()
+
+    @property
+    def reporting(self) -> bool:
+        """Whether anybody wants more than findings."""
+        return self.recorder is not None or (self.plugins is not None and self.plugins.observing)
+
+    def close(self, why: str) -> None:
+        """Let everybody finish, the plugins first: how they fared is for the others to write down."""
+        if self.plugins is not None:
+            self.plugins.close(_CLOSE_PLUGINS)
+        self.flush()
+        if self.recorder is not None:
+            self.recorder.close(why)
 
     def _finding(self, finding: Finding) -> None:
         body = finding.as_json()
         if self.recorder is not None:
             self.recorder.finding(finding.at, body)
-        if self._findings is not None:
+        if self.findings is not None:
             try:
-                self._findings.write(codec.encode(body) + b"\n")
-                self._findings.flush()
+                self.findings.write(codec.encode(body) + b"\n")
+                self.findings.flush()
             except OSError as exc:
-                self._findings = None
+                self.findings = None
                 self._log.error("findings can no longer be written", reason=str(exc))
         note = self._log.info if finding.severity == "info" else self._log.warning
         note(
@@ -74,12 +99,19 @@ class Watchers:
 def wrap(settings: Settings, command: Sequence[str]) -> int:
     """Run `acp-proxy wrap`; returns its exit status.
 
-    Raises ConfigError when a file that was asked for cannot be opened.
+    Raises ConfigError when a file that was asked for cannot be opened, or a plugin cannot be used.
     """
+    at_terminal = os.isatty(0) and os.isatty(1)
+    if terminal_login.wanted(os.environ, at_terminal=at_terminal):
+        return terminal_login.become(command)
     log = Log(settings.log.level, settings.log.format)
+    registry: Registry | None = None
     try:
-        return trio.run(_wrap, settings, list(command), log)
+        registry = _registry(settings, command, log)
+        return trio.run(_wrap, settings, list(command), log, registry)
     finally:
+        if registry is not None:
+            registry.close()
         log.close(_FLUSH_LOG)
 
 
@@ -90,47 +122,123 @@ def demo(settings: Settings) -> int:
     return run_demo(sys.stdout)
 
 
-async def _wrap(settings: Settings, command: list[str], log: Log) -> int:
-    watchers = Watchers(log, _findings_file(settings.findings.file))
-    if settings.record.file is not None:
-        from acp_proxy.trace.recorder import Recorder
+def list_plugins(settings: Settings) -> int:
+    """Run `acp-proxy plugins`: one line on stdout for each plugin installed.
 
-        watchers.recorder = Recorder(
-            Path(settings.record.file),
-            command=command,
-            settings=config.changed(settings),
-            started_wall=time.time(),
-            on_failure=lambda text: log.error("recording stopped", reason=text),
+    Name, version, distribution, `enabled: yes` or `enabled: no`, what it does. Raises ConfigError after
+    that when `wrap` would refuse what the settings enable.
+    """
+    from acp_proxy.plugin_host import discovery
+
+    rows = discovery.listing(settings.plugins.enabled)
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    for *names, enabled, about in rows:
+        columns = [printable(text).ljust(width) for text, width in zip(names, widths, strict=True)]
+        print("  ".join([*columns, f"enabled: {enabled:3}", printable(about)]).rstrip())
+    for plugin in discovery.chosen(settings.plugins.enabled):
+        plugin.load()
+    return 0
+
+
+async def _wrap(settings: Settings, command: list[str], log: Log, registry: Registry | None) -> int:
+    plugins = _plugins(settings, log, lambda finding: relay.findings.note(finding))
+    watchers = Watchers(log, plugins)
+    why = "acp-proxy failed"
+    try:
+        plugin_filters = plugins.filters() if plugins is not None else []
+        watchers.findings = _findings_file(settings.findings.file)
+        if settings.record.file is not None:
+            from acp_proxy.trace.recorder import Recorder
+
+            watchers.recorder = Recorder(
+                Path(settings.record.file),
+                command=command,
+                settings=config.changed(settings),
+                started_wall=time.time(),
+                on_failure=lambda text: log.error("recording stopped", reason=text),
+            )
+        relay = Relay(
+            relay_options(settings),
+            token=lambda: os.urandom(6).hex(),
+            plugin_filters=plugin_filters,
+            reporting=watchers.reporting,
+            remembered=Remembered(
+                registry.sessions() if registry is not None else (), lambda: utc(time.time())
+            ),
         )
-    relay = Relay(
-        relay_options(settings),
-        token=lambda: os.urandom(6).hex(),
-        reporting=watchers.recorder is not None,
-    )
 
-    async def start(nursery: trio.Nursery) -> AgentProcess:
-        return await start_agent(
-            AgentCommand(command),
-            eof_grace=settings.agent.eof_grace,
-            term_grace=settings.agent.term_grace,
-            on_stderr=log.passthrough,
-            nursery=nursery,
+        async def start(nursery: trio.Nursery) -> AgentProcess:
+            return await start_agent(
+                AgentCommand(command),
+                eof_grace=settings.agent.eof_grace,
+                term_grace=settings.agent.term_grace,
+                on_stderr=log.passthrough,
+                nursery=nursery,
+            )
+
+        runner = Runner(
+            relay,
+            open_stdio(),
+            start,
+            command[0],
+            watchers,
+            log.passthrough,
+            log.error,
+            settings.limits.message_bytes,
+            registry,
+            _host(settings),
         )
+        status = await runner.run()
+        why = f"exit status {status}"
+        return status
+    finally:
+        watchers.close(why)
 
-    runner = Runner(
-        relay,
-        open_stdio(),
-        start,
-        command[0],
-        watchers,
-        log.passthrough,
-        log.error,
-        settings.limits.message_bytes,
+
+def _registry(settings: Settings, command: Sequence[str], log: Log) -> Registry | None:
+    """The sessions of earlier runs, where a file for them is named; else nothing of it is even imported."""
+    state = settings.state
+    if state.path is None:
+        return None
+    from acp_proxy.store import sessions
+
+    try:
+        return sessions.SqliteRegistry(
+            Path(state.path),
+            command,
+            on_failure=lambda text: log.warning("sessions cannot be saved", file=state.path, reason=text),
+        )
+    except ConfigError as exc:
+        if state.required:
+            raise
+        log.warning("sessions of earlier runs are not known and new ones not saved", reason=str(exc))
+        return sessions.MemoryRegistry()
+
+
+def _host(settings: Settings) -> type[HostExecutor] | None:
+    """What does `bridge.serve` for the runner; when nothing is served, nothing of it is even imported."""
+    if not settings.bridge.serve:
+        return None
+    from acp_proxy.host.executor import AVAILABLE, HostExecutor
+
+    for name in settings.bridge.serve:
+        if not AVAILABLE[name]:
+            raise ConfigError(f'bridge.serve: "{name}" is not available on this system')
+    return HostExecutor
+
+
+def _plugins(settings: Settings, log: Log, note: Callable[[Finding], None]) -> PluginHost | None:
+    """The plugins that the settings enable; without any, nothing of theirs is even imported."""
+    if not settings.plugins.enabled:
+        return None
+    from acp_proxy.plugin_host import host
+
+    return host.start(
+        settings.plugins.enabled,
+        settings.plugins.tables,
+        note,
+        lambda traceback: log.debug("plugin failed", traceback=traceback),
     )
-    status = await runner.run()
-    if watchers.recorder is not None:
-        watchers.recorder.close(f"exit status {status}")
-    return status
 
 
 def relay_options(settings: Settings) -> RelayOptions:
@@ -147,6 +255,7 @@ def relay_options(settings: Settings) -> RelayOptions:
         queue_boundary=bridge.queue_boundary,
         batch=bridge.batch,
         drop_sse=bridge.drop_sse,
+        serve=bridge.serve,
         cancel_timeout=lifecycle.cancel_timeout,
         permission_timeout=lifecycle.permission_timeout,
         turn_timeout=lifecycle.turn_timeout,

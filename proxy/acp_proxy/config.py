@@ -27,6 +27,7 @@ Count = Annotated[int, Meta(gt=0, description="a whole number above 0")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Text = Annotated[str, Meta(min_length=1, description="the path of a file")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of strings")]
+Served = Annotated[tuple[Literal["fs", "terminal"], ...], Meta(description='a list of "fs" and "terminal"')]
 
 OPTION_NAMES: Final = {
     "bridge.mode": "--bridge",
@@ -41,7 +42,11 @@ _SHOWN: Final = 40
 
 
 class Bridge(Struct, frozen=True):
-    """Translation between protocol versions; times in seconds, 0 = off."""
+    """Translation between protocol versions; times in seconds, 0 = off.
+
+    `serve`: what a v1 agent behind a v2 client may have done on the proxy's own machine; a v2 client does
+    neither. `fs` reads and writes files in the session's directories, `terminal` runs any command.
+    """
 
     mode: Literal["auto", "off"] = "auto"
     ack_timeout: Seconds = 1.0
@@ -52,6 +57,7 @@ class Bridge(Struct, frozen=True):
     queue_boundary: Literal["each", "merge"] = "each"
     batch: Literal["reject", "split"] = "reject"
     drop_sse: Switch = False
+    serve: Served = ()
 
 
 class Lifecycle(Struct, frozen=True):
@@ -106,6 +112,13 @@ class Findings(Struct, frozen=True):
     file: Text | None = None
 
 
+class State(Struct, frozen=True):
+    """What is kept from run to run: the file with the registry of sessions, and whether to go on without it."""
+
+    path: Text | None = None
+    required: Switch = True
+
+
 class Logging(Struct, frozen=True):
     """Diagnostics on stderr."""
 
@@ -131,6 +144,7 @@ class Settings(Struct, frozen=True):
     agent: Agent = Agent()
     record: Record = Record()
     findings: Findings = Findings()
+    state: State = State()
     log: Logging = Logging()
     plugins: Plugins = Plugins()
     unstable: Switch = False

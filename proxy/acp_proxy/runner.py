@@ -14,19 +14,24 @@ import trio
 
 from acp_proxy.acp.version import Role
 from acp_proxy.errors import AgentStartError
+from acp_proxy.filters.translate.session_registry import SessionRecord
 from acp_proxy.jsonrpc.framing import LineSplitter, Piece
+from acp_proxy.jsonrpc.message import Message, Notification, Request
 from acp_proxy.outbox import Outbox
 from acp_proxy.relay.commands import (
     CloseLeg,
     Command,
     Divert,
     Emit,
+    Forget,
+    Remember,
     Report,
     RestartLeg,
     SendFrames,
+    Serve,
     SetDeadline,
 )
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
+from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
 from acp_proxy.relay.relay import Relay
 from acp_proxy.transport.agent_process import AgentProcess
 from acp_proxy.transport.base import Transport
@@ -50,6 +55,32 @@ class Observers(Protocol):
         """A batch is over."""
 
 
+class Registry(Protocol):
+    """Who keeps session records for later runs; no call may block or raise."""
+
+    def remember(self, record: SessionRecord) -> None:
+        """Keep a record."""
+
+    def forget(self, agent: str, session_id: str) -> None:
+        """Drop a record."""
+
+
+class Host(Protocol):
+    """Who does what `bridge.serve` allows on our own machine."""
+
+    def take(self, message: Request | Notification, cwd: str | None, directories: Sequence[str]) -> None:
+        """Have this done; see `filters.base.ToHost`. Must neither block nor say anything yet."""
+
+    async def room(self) -> None:
+        """Wait until not too much waits to be done."""
+
+    async def run(self) -> None:
+        """Do it, until `end`; nothing that was started is left when this returns."""
+
+    def end(self) -> None:
+        """Take nothing more, and end what was started."""
+
+
 class Runner:
     """Runs one client and one agent process to their end; `run` returns the exit status of the proxy."""
 
@@ -63,7 +94,10 @@ class Runner:
         divert: Callable[[bytes], None],
         complain: Callable[[str], None],
         limit: int,
+        registry: Registry | None = None,
+        host: Callable[[Callable[[Message], None], Callable[[], Awaitable[None]]], Host] | None = None,
     ) -> None:
+        """`host` is given where what comes of its work goes, and what to wait for before it says much."""
         self._relay = relay
         self._client = client
         self._start = start
@@ -72,9 +106,11 @@ class Runner:
         self._divert = divert
         self._complain = complain
         self._limit = limit
+        self._registry = registry
         self._started_at = trio.current_time()
         self._to_client = Outbox()
         self._to_agent = Outbox()
+        self._host = host(self._host_said, self._to_client.room) if host is not None else None
         self._agent: AgentProcess | None = None
         self._generation = 0
         self._reading_agent = trio.CancelScope()
@@ -95,6 +131,8 @@ class Runner:
                 nursery.start_soon(self._watch_signals, signals)
                 nursery.start_soon(self._to_client.serve, self._client)
                 nursery.start_soon(self._watch_deadline)
+                if self._host is not None:
+                    nursery.start_soon(self._host.run)
                 await self._start_agent(nursery)
                 nursery.start_soon(self._read_client)
                 await self._ending.wait()
@@ -112,6 +150,9 @@ class Runner:
         commands = self._relay.handle(event)
         if commands:
             self._execute(commands)
+
+    def _host_said(self, message: Message) -> None:
+        self._handle(HostSaid(message, self._now()))
 
     def _execute(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -134,12 +175,26 @@ class Runner:
             elif kind is Divert:
                 assert isinstance(command, Divert)
                 self._divert(command.raw)
+            elif kind is Remember:
+                assert isinstance(command, Remember)
+                if self._registry is not None:
+                    self._registry.remember(command.record)
+            elif kind is Forget:
+                assert isinstance(command, Forget)
+                if self._registry is not None:
+                    self._registry.forget(command.agent, command.session_id)
+            elif kind is Serve:
+                assert isinstance(command, Serve)
+                assert self._host is not None
+                self._host.take(command.message, command.cwd, command.directories)
             elif kind is RestartLeg:
                 self._restart()
             elif kind is CloseLeg:
                 assert isinstance(command, CloseLeg)
                 if command.leg is Role.AGENT:
                     self._to_agent.close()
+        self._to_agent.flush()
+        self._to_client.flush()
         self._observers.flush()
 
     def _end(self, status: int) -> None:
@@ -193,6 +248,8 @@ class Runner:
         with reading:
             while True:
                 await self._to_client.room()
+                if self._host is not None:
+                    await self._host.room()
                 data = await agent.receive_some()
                 if not data:
                     break
@@ -223,7 +280,7 @@ class Runner:
             why = f"agent {self._name!r} closed its output but is still running"
         else:
             why = f"agent {self._name!r} ended: {status}"
-        if not self._client_left.is_set():
+        if not self._client_left.is_set() and not self._ending.is_set():
             self._complain(why)
         data: dict[str, object] = {"stderr": agent.stderr_tail()[-_STDERR_LINES:]}
         if status is not None:
@@ -294,6 +351,8 @@ class Runner:
     async def _finish(self) -> None:
         """Write what is owed to both sides, then climb the ladder for the agent."""
         agent = self._agent
+        if self._host is not None:
+            self._host.end()
         if self._agent_gone:
             self._to_client.close()
             with trio.move_on_after(FLUSH):

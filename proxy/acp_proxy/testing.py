@@ -7,19 +7,19 @@ the same. It feeds the relay as the runner does: bytes are cut into lines by the
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-import trio
+import trio.testing
 
 from acp_proxy.acp.version import Role
 from acp_proxy.filters.base import Filter
-from acp_proxy.filters.snapshot import EXTENSION_METHOD
 from acp_proxy.inference.findings import Finding
 from acp_proxy.jsonrpc import codec
-from acp_proxy.jsonrpc.framing import LineSplitter, Run
-from acp_proxy.jsonrpc.message import Json, Request, Response, classify, id_key
+from acp_proxy.jsonrpc.framing import LineSplitter
+from acp_proxy.jsonrpc.message import Json, id_key
 from acp_proxy.relay.commands import CloseLeg, Divert, Emit, Report, RestartLeg, SendFrames, SetDeadline
 from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
 from acp_proxy.relay.options import RelayOptions
@@ -50,9 +50,9 @@ class Playbook:
 
     def __init__(self, *, filters: Sequence[Filter] = (), reporting: bool = False, **options: Any) -> None:
         """`filters` are a plugin's; `options` are those of `RelayOptions`, by name."""
-        self._tokens = 0
+        tokens = (f"{number:012x}" for number in itertools.count(1))
         self.relay = Relay(
-            RelayOptions(**options), token=self._token, plugin_filters=filters, reporting=reporting
+            RelayOptions(**options), token=tokens.__next__, plugin_filters=filters, reporting=reporting
         )
         self.now = 0.0
         self.deadline: float | None = None
@@ -91,16 +91,15 @@ class Playbook:
     def advance(self, seconds: float) -> None:
         """Let time pass; each deadline the relay asked for is delivered exactly when it is due."""
         end = self.now + seconds
-        rung = 0
-        while self.deadline is not None and self.deadline <= end:
-            rung += 1
-            if rung > _PATIENCE:
-                raise AssertionError(f"the relay keeps asking for {self.deadline:g}" + self._told())
+        for _ in range(_PATIENCE):
+            if self.deadline is None or self.deadline > end:
+                self.now = end
+                return
             self.now = max(self.now, self.deadline)
             self.deadline = None
             self._script.append(f"{self.now:9.3f}  deadline")
             self._handle(DeadlinePassed(self.now))
-        self.now = end
+        raise AssertionError(f"the relay keeps asking to be woken at {self.now:g}" + self._told())
 
     def client_leaves(self) -> None:
         """Let the client close its end."""
@@ -120,17 +119,11 @@ class Playbook:
     def states(self, session_id: str) -> list[str]:
         """The states of a session the client was told, such as `running` or `idle(end_turn)`."""
         told: list[str] = []
+        wanted = {"params": {"sessionId": session_id, "update": {"sessionUpdate": "state_update"}}}
         for sent in self.sent[Role.CLIENT]:
-            body = sent.body if isinstance(sent.body, dict) else {}
-            params = body.get("params")
-            if body.get("method") not in ("session/update", EXTENSION_METHOD) or not isinstance(params, dict):
-                continue
-            update = params.get("update")
-            if params.get("sessionId") != session_id or not isinstance(update, dict):
-                continue
-            if update.get("sessionUpdate") == "state_update":
-                stop = update.get("stopReason")
-                told.append(f"{update.get('state')}({stop})" if stop is not None else f"{update.get('state')}")
+            if matches(wanted, sent.body):
+                update = sent.body["params"]["update"]
+                told.append(update["state"] + (f"({update['stopReason']})" if "stopReason" in update else ""))
         return told
 
     def take(self, leg: Role) -> list[Any]:
@@ -152,10 +145,6 @@ class Playbook:
         self._check(Role.AGENT, wanted)
 
     # ------------------------------------------------------------ inside
-
-    def _token(self) -> str:
-        self._tokens += 1
-        return f"{self._tokens:012x}"
 
     def _receive(self, leg: Role, items: Sequence[Json | bytes]) -> None:
         assert leg not in self._left, f"the {leg.value} has left"
@@ -183,9 +172,8 @@ class Playbook:
     def _handle(self, event: Event) -> None:
         for command in self.relay.handle(event):
             if isinstance(command, SendFrames):
-                for frame in command.frames:
-                    for raw in Run(frame + b"\n").lines():
-                        self._take(command.leg, raw)
+                for raw in b"\n".join(command.frames).split(b"\n"):
+                    self._take(command.leg, raw)
             elif isinstance(command, SetDeadline):
                 self.deadline = command.at
             elif isinstance(command, Emit):
@@ -209,9 +197,8 @@ class Playbook:
         except codec.DecodeError:
             body = None
         self.sent[leg].append(Sent(self.now, raw, body))
-        message = classify(body) if isinstance(body, dict) else None
-        if isinstance(message, Request):
-            self._open[leg][id_key(message.id)] = message.body
+        if isinstance(body, dict) and "method" in body and "id" in body:
+            self._open[leg][id_key(body["id"])] = body
 
     def _check(self, leg: Role, wanted: Sequence[Any]) -> None:
         got = self.take(leg)
@@ -219,19 +206,35 @@ class Playbook:
         for index in range(max(len(wanted), len(got))):
             if index < len(wanted) and index < len(got) and matches(wanted[index], got[index]):
                 lines.append(f"    {_text(got[index])}")
-                continue
-            lines += [f"  - {_text(one)}" for one in wanted[index : index + 1]]
-            lines += [f"  + {_text(one)}" for one in got[index : index + 1]]
+            else:
+                lines += [f"  - {_text(one)}" for one in wanted[index : index + 1]]
+                lines += [f"  + {_text(one)}" for one in got[index : index + 1]]
         if any(not line.startswith("    ") for line in lines):
-            head = f"what the {leg.value} got (+) is not what was wanted (-):"
-            raise AssertionError("\n".join([head, *lines]) + self._told())
+            lines.insert(0, f"what the {leg.value} got (+) is not what was wanted (-):")
+            raise AssertionError("\n".join(lines) + self._told())
 
     def _told(self) -> str:
         return "\nthe script so far:\n" + "\n".join(self._script[-_SHOWN:])
 
 
+class MemoryTransport(StreamTransport):
+    """One end of a connection inside the process; keeps the contract of `transport.base.Transport`.
+
+    Nothing is buffered: who writes waits until the other end has read it all, as with a slow peer.
+    """
+
+
+def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:
+    """Two connected ends: give one to the code under test, and play the peer on the other."""
+    near, far = trio.testing.lockstep_stream_pair()
+    return (
+        MemoryTransport(near.send_stream, near.receive_stream),
+        MemoryTransport(far.send_stream, far.receive_stream),
+    )
+
+
 def matches(wanted: Any, got: Any) -> bool:
-    """Whether a JSON value is as wanted: objects by the members named, all else exactly; `...` is anything."""
+    """Whether a JSON value is as wanted: objects by the members named, the rest exactly, `...` anything."""
     if wanted is ...:
         return True
     if isinstance(wanted, dict) and isinstance(got, dict):

@@ -8,7 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -39,11 +40,15 @@ def keeper(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @asynccontextmanager
 async def running(
-    command: AgentCommand, *, eof_grace: float = GRACE, term_grace: float = GRACE, **options: object
+    command: AgentCommand,
+    *,
+    eof_grace: float = GRACE,
+    term_grace: float = GRACE,
+    on_stderr: Callable[[bytes], None] | None = None,
 ) -> AsyncIterator[AgentProcess]:
     async with trio.open_nursery() as nursery:
         agent = await start_agent(
-            command, nursery=nursery, eof_grace=eof_grace, term_grace=term_grace, **options
+            command, nursery=nursery, eof_grace=eof_grace, term_grace=term_grace, on_stderr=on_stderr
         )
         try:
             yield agent
@@ -188,6 +193,14 @@ async def test_a_cancelled_start_leaves_nothing(delay: float) -> None:
             agent = await start_agent(python_agent(TERM_IMMUNE), nursery=nursery)
             await agent.kill()
     await eventually(lambda: children() == [])
+
+
+async def test_a_nursery_that_is_over_leaves_nothing() -> None:
+    async with trio.open_nursery() as nursery:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        await start_agent(python_agent(TERM_IMMUNE), nursery=nursery)
+    assert children() == []
 
 
 def children() -> list[str]:
@@ -399,6 +412,19 @@ sys.stdin.read()
         assert not is_running(grandchild)
 
 
+async def test_what_an_agent_leaves_in_its_group_ends_without_anybodys_doing() -> None:
+    code = f"""
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-S", "-E", "-c", {TERM_IMMUNE!r}], stderr=subprocess.PIPE)
+child.stderr.read(1)
+print(child.pid, flush=True)
+"""
+    async with running(python_agent(code)) as agent:
+        grandchild = int(await receive_line(agent))
+        assert await agent.wait() == ExitStatus(code=0)
+        await eventually(lambda: not is_running(grandchild))
+
+
 # Standard error
 
 
@@ -409,6 +435,23 @@ async def test_stderr_is_shown_in_whole_lines() -> None:
         await agent.wait()
         assert agent.stderr_tail() == ["one", "two", "three"]
     assert b"".join(shown) == b"one\ntwo\nthree\n"
+
+
+async def test_the_last_words_are_read_before_the_end_is_told() -> None:
+    code = """
+import fcntl, os
+fcntl.fcntl(2, fcntl.F_SETPIPE_SZ, 1 << 20)
+os.write(2, b"go\\n")
+os.write(2, b"x\\n" * 450_000 + b"last words")
+"""
+
+    def look_away(lines: bytes) -> None:
+        if lines == b"go\n":
+            time.sleep(0.3)
+
+    async with running(python_agent(code), on_stderr=look_away) as agent:
+        await agent.wait()
+        assert agent.stderr_tail()[-1] == "last words"
 
 
 async def test_an_observer_that_fails_does_not_stop_the_draining() -> None:

@@ -13,8 +13,7 @@ import pytest
 import trio
 from child_processes import ECHO, PYTHON, STUBBORN_FAMILY, TERM_IMMUNE, eventually, is_running, python_agent
 
-from acp_proxy.errors import AgentStartError
-from acp_proxy.transport import agent_process, agent_tree
+from acp_proxy.transport import agent_process
 from acp_proxy.transport.agent_process import AgentProcess, ExitStatus, start_agent
 
 GRACE = 0.2
@@ -22,8 +21,10 @@ LONG = 50.0
 
 # Starts the agent given as an argument, repeats what it says, and stays.
 PROXY = """
-import os, sys, trio
+import os, signal, sys, trio
 from acp_proxy.transport.agent_process import AgentCommand, start_agent
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 
 async def main():
     async with trio.open_nursery() as nursery:
@@ -69,7 +70,10 @@ async def running(code: str, term_grace: float = GRACE) -> AsyncIterator[tuple[A
 @contextmanager
 def proxy_process(code: str, agent: str) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
-        [sys.executable, "-c", code, *PYTHON, agent], stdout=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", code, *PYTHON, agent],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as proxy:
         try:
             yield proxy
@@ -184,20 +188,3 @@ async def test_many_agents_at_once_share_no_lifeline() -> None:
             await agent.shut_down()
             assert agent.exit_status == ExitStatus(code=0)
             await agent.aclose()
-
-
-async def test_a_missing_interpreter_is_not_blamed_on_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(
-            AgentStartError, match=r"its supervisor cannot be started \(No such file"
-        ) as caught:
-            await start_agent(python_agent(ECHO), nursery=nursery)
-    assert caught.value.exit_status == 126
-
-
-async def test_a_shim_that_fails_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_tree, "LIFELINE", "/no/such/lifeline.py")
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(AgentStartError, match="its supervisor did not start"):
-            await start_agent(python_agent(ECHO), nursery=nursery)

@@ -71,3 +71,58 @@ async def test_repr_tells_the_state_in_words() -> None:
     assert repr(transport) == "<StreamTransport closed to writing, open to reading>"
     await transport.aclose()
     assert repr(transport) == "<StreamTransport closed to writing, at its end>"
+
+
+async def test_why_nothing_can_be_written_is_told_again() -> None:
+    near, far = trio.testing.memory_stream_pair()
+    transport = StreamTransport(near.send_stream, near.receive_stream)
+    await far.aclose()
+    for _ in range(2):
+        with pytest.raises(PeerGoneError, match="the peer is gone"):
+            await transport.send_all(b"x")
+
+
+class FullDisk(trio.abc.SendStream):
+    """Fails once, and would then write on in the middle of a frame."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        half = len(data) if self.written else len(data) // 2
+        self.written += bytes(data[:half])
+        if half < len(data):
+            raise OSError(28, "No space left on device")
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_nothing_follows_a_write_that_failed() -> None:
+    sender = FullDisk()
+    transport = StreamTransport(sender, trio.testing.MemoryReceiveStream())
+    for _ in range(2):
+        with pytest.raises(PeerGoneError, match="No space left"):
+            await transport.send_all(b"frame\n")
+    assert sender.written == b"fra"
+
+
+async def test_a_write_that_was_broken_off_is_told_as_such() -> None:
+    near, _ = trio.testing.lockstep_stream_pair()
+    transport = StreamTransport(near.send_stream, near.receive_stream)
+    with trio.move_on_after(0.01):
+        await transport.send_all(b"x")
+    with pytest.raises(PeerGoneError, match="an earlier write was broken off"):
+        await transport.send_all(b"x")
+
+
+async def test_our_own_end_is_told_as_such() -> None:
+    near, _ = trio.testing.memory_stream_pair()
+    transport = StreamTransport(near.send_stream, near.receive_stream)
+    await transport.send_eof()
+    with pytest.raises(PeerGoneError, match="our side of the stream is closed"):
+        await transport.send_all(b"x")

@@ -16,6 +16,7 @@ from typing import Literal
 
 import pytest
 import trio
+import trio.testing
 
 from acp_proxy.errors import PeerGoneError
 from acp_proxy.transport.base import Transport

@@ -26,6 +26,10 @@ class Alarms:
         """Do not ring for `key`; unknown keys are fine."""
         self._due.pop(key, None)
 
+    def is_set(self, key: Hashable) -> bool:
+        """Whether a time is set for `key`."""
+        return key in self._due
+
     def next(self) -> float | None:
         """The earliest time set."""
         heap = self._heap

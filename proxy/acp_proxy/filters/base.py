@@ -2,9 +2,9 @@
 
 The chain runs from the client to the agent. A message of the client passes it `forth`, one of the
 agent `back`. A filter answers with the message itself (it goes on), another message (that one
-goes on), None (it ends here), or a sequence of ToAgent, ToClient and RestartAgent. Each of those
-goes on from this filter's place, in the direction its name says, through all stages that follow:
-so whatever the proxy itself says, it says in a peer's name and by the ordinary path.
+goes on), None (it ends here), or a sequence of steps. A ToAgent or ToClient goes on from this
+filter's place, in the direction its name says, through all stages that follow: so whatever the
+proxy itself says, it says in a peer's name and by the ordinary path. A ToHost leaves the chain.
 
 Directions are named by the party they lead to. "Forward" and "reply" were tried and rejected:
 a filter that acts on a deadline has no message to be relative to.
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from acp_proxy.inference.foreground import Change
-from acp_proxy.jsonrpc.message import Json, Message
+from acp_proxy.jsonrpc.message import Json, Message, Notification, Request
 
 Travels = Message | Change
 
@@ -47,7 +47,22 @@ class RestartAgent:
     __slots__ = ()
 
 
-Step = ToAgent | ToClient | RestartAgent
+class ToHost:
+    """Is to be done on the proxy's own machine (bridge §8).
+
+    A request is answered, a notification is not. `cwd` and `directories` are those of its session: where
+    commands run, and what paths must lie in.
+    """
+
+    __slots__ = ("cwd", "directories", "message")
+
+    def __init__(self, message: Request | Notification, cwd: str | None, directories: Sequence[str]) -> None:
+        self.message = message
+        self.cwd = cwd
+        self.directories = directories
+
+
+Step = ToAgent | ToClient | ToHost | RestartAgent
 Outcome = Travels | Sequence[Step] | None
 
 
@@ -68,6 +83,10 @@ class Filter:
 
     def expire(self, at: float) -> Sequence[Step]:
         """The time asked for has come."""
+        return ()
+
+    def client_gone(self, at: float) -> Sequence[Step]:
+        """The client has left; what is said to it from now on goes nowhere."""
         return ()
 
     def agent_gone(self, error: Json, at: float) -> Sequence[Step]:

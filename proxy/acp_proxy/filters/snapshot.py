@@ -10,7 +10,7 @@ from __future__ import annotations
 from acp_proxy.filters.base import Filter, Outcome, Travels
 from acp_proxy.inference.foreground import Change
 from acp_proxy.inference.session import State
-from acp_proxy.jsonrpc.message import Json, notification
+from acp_proxy.jsonrpc.message import Json, notification, well_formed_error
 
 EXTENSION_METHOD = "_acp-proxy/state_update"
 
@@ -28,7 +28,7 @@ def snapshot_params(change: Change, *, original_stop: str | None = None) -> Json
     if change.new is State.IDLE and not change.resume:
         if ending is not None and ending.error is not None and not change.after_cancel:
             update["stopReason"] = "error"
-            update["error"] = ending.error
+            update["error"] = well_formed_error(ending.error)
         else:
             stop = ending.stop_reason if ending is not None else None
             if stop is None and change.after_cancel:

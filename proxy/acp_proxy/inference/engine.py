@@ -188,9 +188,11 @@ class Engine:
             if method == "elicitation/create" and "requestId" in params:
                 return _NO_CHANGE
             tool_call = params.get("toolCall")
-            news = (
-                triggers.tool_news(tool_call, False, self.rules.synonyms) if type(tool_call) is dict else None
-            )
+            news = None
+            if type(tool_call) is dict:
+                news = triggers.tool_news(tool_call, False, self.rules.synonyms)
+                if news is not None:
+                    news.replayed = False
             tool_id = params.get("toolCallId")
             call.done = Kind.WAIT_ANSWERED
             detail = (key, news, tool_id if type(tool_id) is str else None)

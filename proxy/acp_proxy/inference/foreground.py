@@ -139,6 +139,7 @@ def _nothing(session: Session, detail: Any, at: float, rules: Rules) -> Change |
 def _prompt(session: Session, key: Any, at: float, rules: Rules) -> Change | None:
     if not session.prompts:
         session.epoch += 1
+        session.moving.clear()
         session.cancelled = False
         session.auto = False
     session.prompts.add(key)
@@ -182,7 +183,10 @@ def _cancel(session: Session, detail: Any, at: float, rules: Rules) -> Change | 
 def _tool(session: Session, news: ToolNews, at: float, rules: Rules) -> Change | None:
     session.last_heard = at
     tool = session.tools.get(news.tool_id)
-    if session.replays:
+    if session.replays and news.replayed:
+        if tool is not None and session.foreground and tool.owner is Owner.FOREGROUND:
+            # A load in the middle of a turn repeats what is live: the turn goes on as it was (§2.5).
+            return None
         status = news.status or (tool.status if tool else "pending")
         _place(session, news.tool_id, Tool(status, Owner.HISTORY, session.epoch))
         return None
@@ -224,11 +228,12 @@ def _wait(
     if news is not None:
         _tool(session, news, at, rules)
         tool_id = news.tool_id
-    elif not session.foreground:
+    elif not session.foreground and tool_id not in session.tools:
         _maybe_begin(session, at, rules)
     tool = session.tools.get(tool_id) if tool_id is not None else None
     background = not session.foreground or (tool is not None and tool.owner is not Owner.FOREGROUND)
     owner = Owner.BACKGROUND if background else Owner.FOREGROUND
+    _wait_answered(session, key, at, rules)  # an id used again in flight is one wait
     session.waits[key] = Wait(tool_id, owner)
     if owner is Owner.FOREGROUND:
         session.foreground_waits += 1
@@ -236,6 +241,7 @@ def _wait(
 
 
 def _wait_answered(session: Session, key: Any, at: float, rules: Rules) -> Change | None:
+    session.last_heard = at
     wait = session.waits.pop(key, None)
     if wait is not None and wait.owner is Owner.FOREGROUND:
         session.foreground_waits -= 1
@@ -249,6 +255,7 @@ def _helper(session: Session, key: Any, at: float, rules: Rules) -> Change | Non
 
 
 def _helper_done(session: Session, key: Any, at: float, rules: Rules) -> Change | None:
+    session.last_heard = at
     session.helpers.pop(key, None)
     return None
 
@@ -280,7 +287,10 @@ def _attached(session: Session, detail: Any, at: float, rules: Rules) -> Change 
 
 
 def _close(session: Session, detail: Any, at: float, rules: Rules) -> Change | None:
+    if session.phase is not Phase.CLOSING:
+        session.phase_before_close = session.phase
     session.phase = Phase.CLOSING
+    session.cancelled_by_close = session.foreground and not session.cancelled
     return _cancel(session, detail, at, rules)
 
 
@@ -289,11 +299,14 @@ def _close_done(session: Session, detail: Any, at: float, rules: Rules) -> Chang
     if not session.foreground:
         return None
     session.prompts.clear()
+    session.cancelled = True
     return _end(session, None, at)
 
 
 def _close_failed(session: Session, detail: Any, at: float, rules: Rules) -> Change | None:
-    session.phase = Phase.ATTACHED
+    session.phase = Phase.CLOSED if session.phase_before_close is Phase.CLOSED else Phase.ATTACHED
+    if session.cancelled_by_close:
+        session.cancelled = session.cancelled_by_close = False
     return None
 
 
@@ -383,12 +396,11 @@ _V1: Final[dict[Phase, dict[Kind, Move]]] = {
 # A v2 agent tells its states itself: only attachment and what it reports are kept.
 _V2_ALWAYS: Final[dict[Kind, Move]] = {
     **_ALWAYS,
-    **dict.fromkeys(
-        (Kind.PROMPT, Kind.PROMPT_ENDED, Kind.WAIT_ANSWERED, Kind.HELPER_DONE, Kind.AGENT_GONE), _nothing
-    ),
+    **dict.fromkeys((Kind.PROMPT_ENDED, Kind.WAIT_ANSWERED, Kind.HELPER_DONE, Kind.AGENT_GONE), _nothing),
 }
 _V2_LIVE: Final[dict[Kind, Move]] = {
     **_V2_ALWAYS,
+    Kind.PROMPT: _nothing,
     Kind.TOOL: _nothing,
     Kind.WAIT: _nothing,
     Kind.HELPER: _nothing,

@@ -66,6 +66,7 @@ class Session:
     __slots__ = (
         "auto",
         "cancelled",
+        "cancelled_by_close",
         "ended_at",
         "epoch",
         "foreground_waits",
@@ -76,6 +77,7 @@ class Session:
         "native",
         "open_foreground",
         "phase",
+        "phase_before_close",
         "prompts",
         "replays",
         "reported",
@@ -87,9 +89,11 @@ class Session:
     def __init__(self, session_id: str) -> None:
         self.id = session_id
         self.phase = Phase.PROVISIONAL
+        self.phase_before_close = Phase.PROVISIONAL
         self.prompts: set[Any] = set()
         self.auto = False
         self.cancelled = False
+        self.cancelled_by_close = False
         self.tools: dict[str, Tool] = {}
         self.moving: set[str] = set()
         self.open_foreground: set[str] = set()
@@ -123,7 +127,7 @@ class Session:
     def progressing(self) -> bool:
         """Whether something of this turn moves although a person is being asked (LC-09)."""
         if self.moving:
-            subjects = {wait.tool_id for wait in self.waits.values() if wait.owner is Owner.FOREGROUND}
+            subjects = {wait.tool_id for wait in self.waits.values()}
             if len(self.moving) > len(subjects) or not self.moving <= subjects:
                 return True
         return any(epoch == self.epoch for epoch in self.helpers.values())

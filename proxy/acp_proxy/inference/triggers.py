@@ -41,14 +41,18 @@ class Kind(IntEnum):
 
 
 class ToolNews:
-    """A tool call as an update or a permission names it; `status` None when it says nothing of it."""
+    """A tool call as an update or a permission names it; `status` None when it says nothing of it.
 
-    __slots__ = ("announced", "status", "tool_id")
+    `replayed`: what says it may belong to a replay. Updates may; a request is always live.
+    """
 
-    def __init__(self, tool_id: str, status: str | None, announced: bool) -> None:
+    __slots__ = ("announced", "replayed", "status", "tool_id")
+
+    def __init__(self, tool_id: str, status: str | None, announced: bool, replayed: bool = True) -> None:
         self.tool_id = tool_id
         self.status = status
         self.announced = announced
+        self.replayed = replayed
 
 
 class Ending:

@@ -152,6 +152,19 @@ def error(id: Any, code: int, text: str, data: Any = None) -> Response:  # noqa:
     return Response({"jsonrpc": "2.0", "id": id, "error": body})
 
 
+def well_formed_error(given: Any) -> Json:
+    """A peer's error object with a number for a code and a text for a message; the rest passes as it is."""
+    body: Json = given if type(given) is dict else {}
+    code, text = body.get("code"), body.get("message")
+    if type(code) is int and type(text) is str:
+        return body
+    return {
+        **body,
+        "code": code if type(code) is int else INTERNAL_ERROR,
+        "message": text if type(text) is str else "no reason given",
+    }
+
+
 def id_key(token: Any) -> Any:
     """A dictionary key under which 1, 1.0, true and "1" are four different ids (LC-70, LC-73)."""
     kind = type(token)

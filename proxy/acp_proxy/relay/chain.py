@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent, ToClient, Travels
+from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent, ToClient, ToHost, Travels
 from acp_proxy.inference.foreground import Change
 from acp_proxy.jsonrpc.message import Json, Message
 
@@ -22,11 +22,13 @@ class Chain:
         to_agent: Callable[[Message, float], None],
         to_client: Callable[[Message, float], None],
         restart: Callable[[], None],
+        to_host: Callable[[ToHost, float], None],
     ) -> None:
         self._filters = list(filters)
         self._to_agent = to_agent
         self._to_client = to_client
         self._restart = restart
+        self._to_host = to_host
 
     @property
     def filters(self) -> Sequence[Filter]:
@@ -64,6 +66,11 @@ class Chain:
             if due is not None and due <= at:
                 self._say(self._filters, self._filters.index(stage), stage.expire(at), at)
 
+    def client_gone(self, at: float) -> None:
+        """Let every filter end what only the client could have ended, the client's end first."""
+        for stage in list(self._filters):
+            self._say(self._filters, self._filters.index(stage), stage.client_gone(at), at)
+
     def agent_gone(self, error: Json, at: float) -> None:
         """Let every filter end what the agent leaves open, the client's end first."""
         for stage in list(self._filters):
@@ -72,6 +79,10 @@ class Chain:
     def forth_from(self, stage: Filter, message: Message, at: float) -> None:
         """A message to the agent in the client's name that enters at a stage, in the dialect spoken there."""
         self._forth(self._filters, self._filters.index(stage), message, at)
+
+    def say(self, stage: Filter, steps: Sequence[Step], at: float) -> None:
+        """What a stage says for a reason that came to it by another way than the chain."""
+        self._say(self._filters, self._filters.index(stage), steps, at)
 
     def _forth(self, filters: list[Filter], index: int, message: Message, at: float) -> None:
         count = len(filters)
@@ -110,6 +121,8 @@ class Chain:
                 self._back(filters, index - 1, step.message, at)
             elif type(step) is ToAgent:
                 self._forth(filters, index + 1, step.message, at)
+            elif type(step) is ToHost:
+                self._to_host(step, at)
             else:
                 assert type(step) is RestartAgent
                 self._restart()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from acp_proxy.acp.version import Role
+from acp_proxy.filters.translate.session_registry import SessionRecord
 from acp_proxy.inference.findings import Finding
-from acp_proxy.jsonrpc.message import Message
+from acp_proxy.jsonrpc.message import Message, Notification, Request
 
 
 class SendFrames:
@@ -67,7 +70,11 @@ class FrameReport:
 
 
 class StateReport:
-    """A session's inferred state changed; states and stop reason as they stand on the wire."""
+    """A state of a session on its way to the client, inferred or the agent's own.
+
+    States and stop reason as they stand on the wire; `old` is `idle` for a session nobody spoke of.
+    A state told again has `old` and `new` the same, and counts as no new end of work (LC-15).
+    """
 
     __slots__ = ("at", "new", "old", "session_id", "stop_reason")
 
@@ -91,4 +98,34 @@ class Emit:
         self.report = report
 
 
-Command = SendFrames | CloseLeg | RestartLeg | SetDeadline | Divert | Emit
+class Remember:
+    """Keep this record of a session for later runs, in the place of an older one."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: SessionRecord) -> None:
+        self.record = record
+
+
+class Forget:
+    """Drop the record of a session; the key is that of `Remember`: the agent's name and the session id."""
+
+    __slots__ = ("agent", "session_id")
+
+    def __init__(self, agent: str, session_id: str) -> None:
+        self.agent = agent
+        self.session_id = session_id
+
+
+class Serve:
+    """Do this on the proxy's own machine, and send HostSaid for all that comes of it; see `filters.base.ToHost`."""
+
+    __slots__ = ("cwd", "directories", "message")
+
+    def __init__(self, message: Request | Notification, cwd: str | None, directories: Sequence[str]) -> None:
+        self.message = message
+        self.cwd = cwd
+        self.directories = directories
+
+
+Command = SendFrames | CloseLeg | RestartLeg | SetDeadline | Divert | Emit | Remember | Forget | Serve

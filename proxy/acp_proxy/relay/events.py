@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from acp_proxy.acp.version import Role
 from acp_proxy.jsonrpc.framing import Piece
+from acp_proxy.jsonrpc.message import Message
 
 
 class FramesReceived:
@@ -40,4 +41,14 @@ class DeadlinePassed:
         self.at = at
 
 
-Event = FramesReceived | LegClosed | DeadlinePassed
+class HostSaid:
+    """What came of a Serve: the response to its request, or a v2 `session/update` about a terminal."""
+
+    __slots__ = ("at", "message")
+
+    def __init__(self, message: Message, at: float) -> None:
+        self.message = message
+        self.at = at
+
+
+Event = FramesReceived | LegClosed | DeadlinePassed | HostSaid

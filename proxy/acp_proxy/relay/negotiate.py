@@ -17,6 +17,7 @@ from acp_proxy.acp.version import Version
 from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent, ToClient, Travels
 from acp_proxy.filters.snapshot import Snapshot
 from acp_proxy.filters.translate.initialize import (
+    UNKNOWN_INFO,
     is_v2_shape,
     offer_both,
     offer_v1,
@@ -86,7 +87,7 @@ class Negotiate(Filter):
         """Read the client's offer; before the answer a v2 client may say nothing else (LC-86)."""
         if type(message) is Request and message.method == "initialize":
             return self._offer(message, at)
-        if self._asked is not None and self._bridging:
+        if self._asked is not None and self._bridging and type(message) is not Response:
             self._note(at, "V33", "client", "message before initialize was answered", message, "LC-86")
             if type(message) is Request:
                 return [ToClient(error(message.id, INVALID_REQUEST, "initialize has not been answered yet"))]
@@ -130,15 +131,21 @@ class Negotiate(Filter):
         if not self._bridging:
             self._offered = version
             return message
-        checked = conform(Version.V2, "InitializeRequest", {**params, "protocolVersion": 2}, unstable=True)
+        given = {**params, "protocolVersion": 2}
+        if given.get("info") is None:
+            given["info"] = dict(UNKNOWN_INFO)
+        checked = conform(Version.V2, "InitializeRequest", given, unstable=True)
         if checked.problem is not None:
             self._asked = None
             return [ToClient(error(message.id, INVALID_PARAMS, f"initialize: {checked.problem}"))]
-        offer = (
-            offer_v1(params, unstable=self._options.unstable) if self._options.agent_version == "1" else None
-        )
-        self._offered = 2 if offer is None else 1
-        return request(message.id, "initialize", offer or offer_both(params, unstable=self._options.unstable))
+        self._offered = 1 if self._options.agent_version == "1" else 2
+        fitted = {**checked.value, "protocolVersion": version}
+        self._asked = Request({**message.body, "params": fitted})
+        return request(message.id, "initialize", self._offer_params(fitted))
+
+    def _offer_params(self, params: Json) -> Json:
+        offer = offer_v1 if self._offered == 1 else offer_both
+        return offer(params, frozenset(self._options.serve), unstable=self._options.unstable)
 
     # ------------------------------------------------------------ agent to client
 
@@ -174,7 +181,7 @@ class Negotiate(Filter):
         ):
             self._retried = True
             self._offered = 1
-            again = request(asked.id, "initialize", offer_v1(asked.params, unstable=self._options.unstable))
+            again = request(asked.id, "initialize", self._offer_params(asked.params))
             steps: list[Step] = [RestartAgent(), ToAgent(again)]
             return steps
         self._asked = None

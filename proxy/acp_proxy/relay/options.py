@@ -22,6 +22,7 @@ class RelayOptions:
         "queue_boundary",
         "quiet_time",
         "requires_action",
+        "serve",
         "settle",
         "stall_after",
         "synonyms",
@@ -42,6 +43,7 @@ class RelayOptions:
         queue_boundary: str = "each",
         batch: str = "reject",
         drop_sse: bool = False,
+        serve: tuple[str, ...] = (),
         cancel_timeout: float = 0.0,
         permission_timeout: float = 0.0,
         turn_timeout: float = 0.0,
@@ -63,6 +65,7 @@ class RelayOptions:
         self.queue_boundary = queue_boundary
         self.batch = batch
         self.drop_sse = drop_sse
+        self.serve = serve
         self.cancel_timeout = cancel_timeout
         self.permission_timeout = permission_timeout
         self.turn_timeout = turn_timeout

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from acp_proxy.acp.version import Role
-from acp_proxy.filters.base import Filter
+from acp_proxy.filters.base import Filter, ToHost
 from acp_proxy.filters.observe import Observe
 from acp_proxy.filters.patience import CancelPatience, PermissionPatience, Stalls
 from acp_proxy.filters.snapshot import Snapshot
+from acp_proxy.filters.told_states import ToldStates
+from acp_proxy.filters.translate.session_registry import Remembered
 from acp_proxy.filters.translate.v2_client import V2Client
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import Finding, FindingLog
@@ -41,12 +43,16 @@ from acp_proxy.relay.commands import (
     Command,
     Divert,
     Emit,
+    Forget,
     FrameReport,
+    Remember,
     RestartLeg,
     SendFrames,
+    Serve,
     SetDeadline,
+    StateReport,
 )
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
+from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.shortcut import TextRun, end_of_chunks, end_of_nameless_chunks, is_utf8, untouched
@@ -66,8 +72,12 @@ class Relay:
         token: Callable[[], str],
         plugin_filters: Sequence[Filter] = (),
         reporting: bool = False,
+        remembered: Remembered | None = None,
     ) -> None:
-        """`token` makes unguessable texts; `reporting` asks for an Emit of every frame and change."""
+        """`token` makes unguessable texts; `reporting` asks for an Emit of every frame and change.
+
+        `remembered` holds the sessions of earlier runs; what becomes of them is told as commands.
+        """
         self.findings = FindingLog()
         self.frames_received = 0
         self._options = options
@@ -79,7 +89,9 @@ class Relay:
         self._deadline: float | None = None
         self._shortcut = False
         self._translator: V2Client | None = None
+        self._remembered = remembered if remembered is not None else Remembered()
         self._muted = False
+        self._late: list[tuple[Role, Message]] = []
         rules = Rules(
             agent_initiated=options.agent_initiated,
             any_wait=options.requires_action == "any_wait",
@@ -97,7 +109,10 @@ class Relay:
         if options.permission_timeout:
             filters.append(PermissionPatience(options.permission_timeout))
         filters += plugin_filters
-        filters += [snapshot, self.negotiation]
+        filters.append(snapshot)
+        if reporting:
+            filters.append(ToldStates(self._report_state))
+        filters.append(self.negotiation)
         if options.stall_after or options.turn_timeout:
             filters.append(
                 Stalls(options.stall_after, options.turn_timeout, self.engine.sessions, self.findings)
@@ -105,7 +120,7 @@ class Relay:
         filters.append(self._observe)
         if options.cancel_timeout:
             filters.append(CancelPatience(options.cancel_timeout))
-        self._chain = Chain(filters, self._to_agent, self._to_client, self._restart)
+        self._chain = Chain(filters, self._to_agent, self._to_client, self._restart, self._to_host)
         self._may_shortcut = not (
             plugin_filters or reporting or options.stall_after or options.agent_initiated != "ignore"
         )
@@ -120,10 +135,17 @@ class Relay:
         elif type(event) is DeadlinePassed:
             self._deadline = None
             self._chain.expire(at)
+        elif type(event) is HostSaid:
+            self._host_said(event.message, at)
+        self._catch_up(at)
         due = self._chain.next_deadline()
         if due != self._deadline:
             self._deadline = due
             self._commands.append(SetDeadline(due))
+        for session_id, record in self._remembered.take():
+            self._commands.append(
+                Remember(record) if record is not None else Forget(self._remembered.agent, session_id)
+            )
         for finding in self.findings.take():
             self._commands.append(Emit(finding))
         commands, self._commands = self._commands, []
@@ -219,7 +241,7 @@ class Relay:
                 self._no_json(leg, frame, "neither an object nor an array", at)
 
     def _walk(self, leg: Role, message: Message, at: float) -> None:
-        if type(message) is Response and message.id is None:
+        if type(message) is Response and message.id is None and message.is_error:
             # It answers nothing, and clients have been seen to break on it (RA-26, BR-27, BR-51).
             self._note(
                 at, "V51", leg, "error answer with id null", message.frame, "lifecycle 2.5", "repaired"
@@ -228,6 +250,14 @@ class Relay:
             self._chain.forth(message, at)
         else:
             self._chain.back(message, at)
+        self._catch_up(at)
+
+    def _catch_up(self, at: float) -> None:
+        """Walk what had to wait for the walk that caused it: an effect must not overtake the rest of its cause."""
+        while self._late:
+            sender, message = self._late.pop(0)
+            walk = self._chain.back if sender is Role.AGENT else self._chain.forth
+            walk(message, at)
 
     def _no_json(self, leg: Role, frame: Frame, why: str, at: float) -> None:
         self._note(at, "V45", leg, f"line is no JSON object: {why}", frame, "bridge 0", "repaired")
@@ -243,7 +273,7 @@ class Relay:
             self._commands.append(Divert(frame.raw))
             return
         self._note(at, "V31", leg, "JSON object is no JSON-RPC message", frame, "JSON-RPC 2.0 §4", "refused")
-        if "method" in body or "id" not in body:
+        if "method" in body or body.keys().isdisjoint(("id", "result", "error")):
             token = body.get("id")
             known = token if type(token) in (int, str) else None
             self._answer(leg, error(known, INVALID_REQUEST, "not a JSON-RPC request"), at)
@@ -292,16 +322,33 @@ class Relay:
         if self._gone is not None:
             if type(message) is Request:
                 gone = self._gone
-                self._chain.back(error(message.id, gone["code"], gone["message"], gone.get("data")), at)
+                refusal = error(message.id, gone["code"], gone["message"], gone.get("data"))
+                self._late.append((Role.AGENT, refusal))
             return
         self._answer(Role.AGENT, message, at)
 
     def _to_client(self, message: Message, at: float) -> None:
         if self._closed[Role.CLIENT] and type(message) is Request:
-            self._chain.forth(error(message.id, INTERNAL_ERROR, "the client has disconnected"), at)
+            self._late.append((Role.CLIENT, error(message.id, INTERNAL_ERROR, "the client has disconnected")))
             return
         if not self._muted:
             self._answer(Role.CLIENT, message, at)
+
+    def _to_host(self, step: ToHost, at: float) -> None:
+        if self._closed[Role.CLIENT] and type(step.message) is Request:
+            self._translated(error(step.message.id, INTERNAL_ERROR, "the client has disconnected"), at)
+            return
+        self._commands.append(Serve(step.message, step.cwd, step.directories))
+
+    def _host_said(self, message: Message, at: float) -> None:
+        """Once a leg is closed this is late: the agent was answered then, and the client is told nothing more."""
+        if not any(self._closed.values()):
+            self._translated(message, at)
+
+    def _translated(self, message: Message, at: float) -> None:
+        translator = self._translator
+        assert translator is not None
+        self._chain.say(translator, translator.host_said(message), at)
 
     def _answer(self, leg: Role, message: Message, at: float) -> None:
         """Encode, unless the message is still the frame it came as, and send."""
@@ -336,10 +383,7 @@ class Relay:
             self._answer(leg, error(message.id, INTERNAL_ERROR, f"answer cannot be encoded: {why}"), at)
         elif type(message) is Request:
             refusal = error(message.id, PARSE_ERROR, f"request cannot be encoded: {why}")
-            if leg is Role.AGENT:
-                self._chain.back(refusal, at)
-            else:
-                self._chain.forth(refusal, at)
+            self._late.append((leg, refusal))
 
     # ------------------------------------------------------------ ends
 
@@ -369,6 +413,7 @@ class Relay:
         self._muted = True
         for session in list(self.engine.busy_sessions()):
             self._chain.forth(notification("session/cancel", {"sessionId": session.id}), at)
+        self._chain.client_gone(at)
         for token, call in self.engine.from_agent.items():
             if call.method == "session/request_permission":
                 answer = result(token, {"outcome": {"outcome": "cancelled"}})
@@ -394,6 +439,7 @@ class Relay:
             self.engine.sessions,
             self.findings,
             self._token,
+            self._remembered,
         )
 
     def _settle(self, translator: Filter | None) -> None:
@@ -419,3 +465,6 @@ class Relay:
     def _report(self, at: float, leg: Role, direction: str, frame: Frame, message: Message | None) -> None:
         if self._reporting:
             self._commands.append(Emit(FrameReport(at, leg, direction, frame.raw, frame.number, message)))
+
+    def _report_state(self, at: float, session_id: str, old: str, new: str, stop: str | None) -> None:
+        self._commands.append(Emit(StateReport(at, session_id, old, new, stop)))

@@ -55,7 +55,7 @@ _NAMELESS_CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITHOUT_ID) + rb"\n)*+")
 _FIRST: Final = re.compile(
     rb'(\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?("[^"]*+"), ?"update": ?\{)'
     rb"[^\n]*?"
-    rb'"sessionUpdate": ?("agent_(?:message|thought)_chunk")'
+    rb'("sessionUpdate": ?"agent_(?:message|thought)_chunk")'
 )
 
 
@@ -96,7 +96,7 @@ class TextRun:
         self._data = data
         self._head = head
         self.session = session
-        self.tag = tag.strip(b'"').decode()
+        self.tag = tag.split(b'"')[3].decode()
         self.count = count
 
     @staticmethod
@@ -104,7 +104,7 @@ class TextRun:
         """Read a run of recognized lines; None when they are not all of one session and type.
 
         `session` is the session id as the JSON text that stands in the line. Quotes inside a JSON string
-        are escaped, so neither the beginning of a line nor a type's name in quotes occurs inside one.
+        are escaped, so neither the beginning of a line nor a member's name in quotes occurs inside one.
         """
         first = _FIRST.match(data)
         if first is None or not is_utf8(data):

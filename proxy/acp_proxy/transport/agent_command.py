@@ -107,9 +107,8 @@ def find_executable(command: AgentCommand, environment: Mapping[str, str]) -> st
     over one before it that may not.
 
     Raises:
-        AgentStartError: with 127 when there is no such file, with 126 when it cannot be executed or the
-        working
-            directory cannot be entered.
+        AgentStartError: with 127 when there is no such file, with 126 when it cannot be executed or there is
+            no such working directory.
     """
     if command.cwd is not None and not os.path.isdir(command.cwd):
         raise AgentStartError(

@@ -43,8 +43,9 @@ async def start_agent(
 ) -> AgentProcess:
     """Start the agent in a session of its own and return it running.
 
-    Its environment is ours without variables whose name begins with `ACP_PROXY_`, plus the command's. It gets
-    descriptors 0, 1 and 2 and no other, and every signal's default disposition.
+    Its environment is ours and the command's, without variables whose name begins with `ACP_PROXY_`. It gets
+    descriptors 0, 1 and 2 and no other, and on Linux the default disposition of every signal; elsewhere of
+    those that Python changes.
 
     `nursery` holds the tasks that drain stderr and watch the process. They end when the agent and its
     descendants are gone, so leaving the nursery's block waits for that; cancelling the nursery climbs the
@@ -55,9 +56,8 @@ async def start_agent(
     called again.
 
     Raises:
-        AgentStartError: with 127 when the command is not found, with 126 when it cannot be executed. Nothing
-        is
-            left running then, nor when the call is cancelled.
+        AgentStartError: with 127 when the command is not found, with 126 when it cannot be executed.
+            Nothing is left running then, nor when the call is cancelled.
     """
     environment = agent_environment(command, os.environ)
     executable = find_executable(command, environment)
@@ -69,8 +69,7 @@ async def start_agent(
     try:
         agent.run_in(nursery)
     except BaseException:
-        tree.kill()
-        tree.release()
+        await tree.discard()
         raise
     return agent
 

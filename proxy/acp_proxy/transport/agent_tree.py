@@ -33,16 +33,23 @@ UNSEEN_END = ExitStatus(signal=9)
 
 
 async def start_tree(
-    argv: Sequence[str], cwd: str | None, environment: Mapping[str, str], term_grace: float
+    argv: Sequence[str],
+    cwd: str | None,
+    environment: Mapping[str, str],
+    term_grace: float,
+    *,
+    one_output: bool = False,
 ) -> AgentTree:
     """Start an agent: `argv[0]` is the path to execute, the rest what the agent sees as its own argv.
+
+    `one_output` is for commands that are no agents: stdin is empty, and stderr goes where stdout goes.
 
     Raises:
         OSError: it cannot be executed; nothing is left running, nor is when the call is cancelled.
         ValueError: an argument or variable holds what none can.
     """
     start = ShimTree.start if HAVE_LIFELINE else GroupTree.start
-    return await start(argv, cwd, environment, term_grace)
+    return await start(argv, cwd, environment, term_grace, one_output)
 
 
 class AgentTree(abc.ABC):
@@ -53,10 +60,22 @@ class AgentTree(abc.ABC):
 
     def __init__(self, process: trio.Process, pid: int) -> None:
         self.pid = pid
-        self.stdin = _pipe(process.stdin)
-        self.stdout = _pipe(process.stdout)
-        self.stderr = _pipe(process.stderr)
         self._process = process
+
+    @property
+    def stdin(self) -> trio.lowlevel.FdStream:
+        """Our end of the pipe; there is none to a tree of one output."""
+        return _pipe(self._process.stdin)
+
+    @property
+    def stdout(self) -> trio.lowlevel.FdStream:
+        """Our end of the pipe."""
+        return _pipe(self._process.stdout)
+
+    @property
+    def stderr(self) -> trio.lowlevel.FdStream:
+        """Our end of the pipe; there is none to a tree of one output."""
+        return _pipe(self._process.stderr)
 
     @abc.abstractmethod
     async def watch(self, ended: Callable[[ExitStatus], None]) -> None:
@@ -78,6 +97,12 @@ class AgentTree(abc.ABC):
     def release(self) -> None:
         """Close what is held for watching. Processes that are left are ended without us."""
 
+    async def discard(self) -> None:
+        """Undo a start that came to nothing: kill all, collect our child and close everything."""
+        self.kill()
+        await _dispose(self._process)
+        self.release()
+
 
 class ShimTree(AgentTree):
     """An agent below the shim; the two pipes to it are described there."""
@@ -90,7 +115,12 @@ class ShimTree(AgentTree):
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], cwd: str | None, environment: Mapping[str, str], term_grace: float
+        cls,
+        argv: Sequence[str],
+        cwd: str | None,
+        environment: Mapping[str, str],
+        term_grace: float,
+        one_output: bool,
     ) -> ShimTree:
         """Start the shim and wait for its word; see `start_tree`."""
         with contextlib.ExitStack() as ours:
@@ -108,6 +138,7 @@ class ShimTree(AgentTree):
                     process = await _open(
                         [*shim, str(term_grace), cwd or "", *argv],
                         environment,
+                        one_output,
                         pass_fds=(status_writer, lifeline_reader),
                     )
                 except OSError as error:
@@ -181,10 +212,15 @@ class GroupTree(AgentTree):
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], cwd: str | None, environment: Mapping[str, str], term_grace: float
+        cls,
+        argv: Sequence[str],
+        cwd: str | None,
+        environment: Mapping[str, str],
+        term_grace: float,
+        one_output: bool,
     ) -> GroupTree:
         """Start the agent; see `start_tree`."""
-        process = await _open(argv[1:], environment, executable=argv[0], cwd=cwd)
+        process = await _open(argv[1:], environment, one_output, executable=argv[0], cwd=cwd)
         return cls(process, term_grace)
 
     async def watch(self, ended: Callable[[ExitStatus], None]) -> None:
@@ -263,6 +299,7 @@ class StatusLines:
 async def _open(
     argv: Sequence[str],
     environment: Mapping[str, str],
+    one_output: bool,
     *,
     executable: str | None = None,
     cwd: str | None = None,
@@ -272,9 +309,9 @@ async def _open(
     # Ours is done in a thread by trio; a parent death signal must therefore never be set here.
     return await trio.lowlevel.open_process(
         list(argv),
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL if one_output else subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT if one_output else subprocess.PIPE,
         env=environment,
         executable=executable,
         cwd=cwd,
@@ -286,7 +323,8 @@ async def _open(
 async def _dispose(process: trio.Process) -> None:
     """Close a process's pipes and collect it, soon to end or ended."""
     for stream in (process.stdin, process.stdout, process.stderr):
-        _pipe(stream).close()
+        if stream is not None:
+            _pipe(stream).close()
     with trio.move_on_after(KILL_PATIENCE, shield=True):
         await process.wait()
 

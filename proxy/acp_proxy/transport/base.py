@@ -131,7 +131,7 @@ class StreamTransport(Transport):
         except trio.BusyResourceError:
             raise
         except PeerGoneError as error:
-            self._cut = str(error)
+            self._cut = self._cut or str(error)
             raise
         except BaseException:
             self._cut = "an earlier write was broken off"

@@ -68,7 +68,6 @@ class Shim:
                 argv,
                 os.environ,
                 setsid=True,
-                setsigmask=(),
                 setsigdef=signal.valid_signals(),
             )
         except OSError as error:

@@ -7,6 +7,7 @@ Signals and the end of input are handed on, and the exit status is the command's
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -45,10 +46,8 @@ def main() -> int:
 def forward(sink: IO[bytes], log: IO[bytes]) -> None:
     """Everything the caller writes, then the end of it."""
     pump(sys.stdin.buffer, sink, log, b"> ")
-    try:
+    with contextlib.suppress(OSError):
         sink.close()
-    except OSError:
-        pass
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from acp_proxy.filters.alarms import Alarms
 from acp_proxy.filters.base import Step, ToClient
 from acp_proxy.filters.translate.message_ids import FROM_THE_START
 from acp_proxy.filters.translate.refusal import Refusal
-from acp_proxy.filters.translate.told import ToldSession
+from acp_proxy.filters.translate.session_registry import Remembered
+from acp_proxy.filters.translate.told import Settling, ToldSession
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.pending import Pending
 from acp_proxy.inference.session import Session
-from acp_proxy.jsonrpc.message import INTERNAL_ERROR, Json, Message, error, id_key, notification
+from acp_proxy.jsonrpc.message import Json, Message, error, id_key, notification
 
 UPDATE: Final = "session/update"
 
@@ -30,6 +31,7 @@ class BridgeOptions(Protocol):
     max_held: int
     queue_boundary: str
     drop_sse: bool
+    serve: tuple[str, ...]
     synonyms: bool
     cancel_timeout: float
     unstable: bool
@@ -61,6 +63,7 @@ class Bridge:
         view: Mapping[str, Session],
         findings: FindingLog,
         token: Callable[[], str],
+        remembered: Remembered,
     ) -> None:
         self.options = options
         self.view = view
@@ -70,9 +73,14 @@ class Bridge:
         self.own_call_ids: dict[Any, int] = {}
         self._findings = findings
         self._token = token
+        self.agent_is_gone = False
         self._last_call = 0
         self._capabilities = _object(agent_result.get("agentCapabilities"))
         self._client_capabilities = _object(client_params.get("capabilities"))
+        self.remembered = remembered
+        name = _object(agent_result.get("agentInfo")).get("name")
+        lasting = self.agent_has("loadSession") or self.agent_has("sessionCapabilities", "resume")
+        remembered.begin(name if type(name) is str else "", lasting=lasting)
 
     # ------------------------------------------------------------ who can what
 
@@ -97,15 +105,14 @@ class Bridge:
             told = self.sessions[session_id] = ToldSession(session_id, self._token())
         return told
 
-    def attach(self, session_id: str, cwd: Any, *, from_start: bool) -> ToldSession:
-        """A session was created, loaded or resumed for this client."""
+    def attach(self, session_id: str, opening: Json, *, from_start: bool) -> ToldSession:
+        """A session was created, loaded or resumed for this client; `opening` are the params it was asked with."""
         told = self.sessions.get(session_id)
         if told is None or told.closed:
             told = ToldSession(session_id, FROM_THE_START if from_start else self._token())
             self.sessions[session_id] = told
         told.attached = True
-        if type(cwd) is str:
-            told.cwd = cwd
+        told.open_in(opening.get("cwd"), opening.get("additionalDirectories"))
         return told
 
     def open_call(self, call: Call) -> int:
@@ -121,6 +128,26 @@ class Bridge:
         if call is not None and self.own_call_ids.get(id_key(call.client_id)) == own_id:
             del self.own_call_ids[id_key(call.client_id)]
         return call
+
+    # ------------------------------------------------------------ what waits
+
+    def put_off(self, told: ToldSession, steps: list[Step], quiet: float, at: float) -> None:
+        """Let steps wait for a quiet tail; behind what waits already, so that nothing overtakes."""
+        if told.settling is None:
+            told.settling = Settling(steps, quiet, at)
+        else:
+            told.settling.steps += steps
+            told.settling.quiet = max(told.settling.quiet, quiet)
+        self.alarms.set(("settle", told.id), at + quiet)
+
+    def release(self, told: ToldSession) -> list[Step]:
+        """What waited, now."""
+        self.alarms.drop(("settle", told.id))
+        settling, told.settling = told.settling, None
+        if settling is None:
+            return []
+        told.swallowing = False
+        return settling.steps
 
     # ------------------------------------------------------------ what is said
 
@@ -162,20 +189,6 @@ class Bridge:
         self._findings.note(
             Finding(at, rule, leg, text, session=session, frames=frames, action=action, source=source)
         )
-
-
-def error_body(body: Json) -> Json:
-    """A response's error object, made well-formed where the agent's is not; code and data pass (bridge §9)."""
-    given = _object(body.get("error"))
-    code = given.get("code")
-    text = given.get("message")
-    if type(code) is int and type(text) is str:
-        return given
-    return {
-        **given,
-        "code": code if type(code) is int else INTERNAL_ERROR,
-        "message": text if type(text) is str else "the agent gave no reason",
-    }
 
 
 def _object(value: Any) -> Json:

@@ -39,6 +39,11 @@ class EchoMatch:
             return []
         return [*self.release(), params]
 
+    @property
+    def pending(self) -> bool:
+        """Whether chunks are held back that do not spell the whole prompt yet."""
+        return bool(self._held)
+
     def release(self) -> list[Json]:
         """Nothing more of the echo will come: what was held back unfinished is told."""
         held, self._held = self._held, []

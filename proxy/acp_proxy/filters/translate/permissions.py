@@ -5,6 +5,7 @@ Whatever cannot be said or understood becomes `cancelled`; nothing is ever turne
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from acp_proxy.filters.translate.refusal import INVALID_PARAMS, Refusal
@@ -18,7 +19,7 @@ def request_to_v2(
     *,
     stored_title: str | None,
     cwd: str | None,
-    served_terminals: frozenset[str] = NO_TERMINALS,
+    served_terminals: AbstractSet[str] = NO_TERMINALS,
 ) -> dict[str, Any] | Refusal:
     """Translate params of `session/request_permission` to `{sessionId, title, subject, options, …}`.
 

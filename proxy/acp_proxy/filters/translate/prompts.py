@@ -13,10 +13,10 @@ from acp_proxy.acp.version import Version
 from acp_proxy.acp.vocabulary import known_values
 from acp_proxy.filters.base import Step, ToAgent, ToClient
 from acp_proxy.filters.snapshot import snapshot_params
-from acp_proxy.filters.translate.bridge import UPDATE, Bridge, Call, error_body
+from acp_proxy.filters.translate.bridge import UPDATE, Bridge, Call
 from acp_proxy.filters.translate.echo import EchoMatch
 from acp_proxy.filters.translate.refusal import Refusal
-from acp_proxy.filters.translate.told import HeldPrompt, Settling, ToldSession, Turn
+from acp_proxy.filters.translate.told import HeldPrompt, ToldSession, Turn
 from acp_proxy.inference.foreground import Change
 from acp_proxy.inference.session import State
 from acp_proxy.jsonrpc.message import (
@@ -30,6 +30,7 @@ from acp_proxy.jsonrpc.message import (
     id_key,
     notification,
     result,
+    well_formed_error,
 )
 
 _BLOCKS: Final = known_values(Version.V2, "ContentBlock")
@@ -69,11 +70,13 @@ class Prompts:
                     return [ToClient(error(client_id, REQUEST_CANCELLED, "prompt withdrawn"))]
         return None
 
-    def flush_held(
-        self, told: ToldSession, code: int = REQUEST_CANCELLED, text: str = "cancelled"
-    ) -> list[Step]:
-        """Answer the prompts that never reached the agent (LC-42, LC-51)."""
-        steps: list[Step] = [ToClient(error(held.client_id, code, text)) for held in told.held]
+    def flush_held(self, told: ToldSession, reason: Json | None = None) -> list[Step]:
+        """Answer the prompts that never reached the agent: cancelled, or `reason` (LC-42, LC-51)."""
+        refused = reason or {"code": REQUEST_CANCELLED, "message": "cancelled"}
+        steps: list[Step] = [
+            ToClient(error(held.client_id, refused["code"], refused["message"], refused.get("data")))
+            for held in told.held
+        ]
         told.held.clear()
         return steps
 
@@ -123,6 +126,8 @@ class Prompts:
 
     def _acknowledge(self, told: ToldSession, turn: Turn, message_id: str) -> list[Step]:
         turn.inserted = True
+        # The client has its answer: from here on its id is free (LC-73).
+        self._bridge.own_call_ids.pop(id_key(turn.client_id), None)
         self._bridge.alarms.drop(("ack", told.id))
         return [ToClient(result(turn.client_id, {"messageId": message_id}))]
 
@@ -138,7 +143,7 @@ class Prompts:
         steps: list[Step] = []
         failed = change.ending is not None and change.ending.error is not None
         if told.turn is not None:
-            if not failed and not told.turn.inserted:
+            if change.ending is not None and not failed and not told.turn.inserted:
                 steps += self.insert(told)
             steps += self._unfinished_echo(told.turn)
         elif told.closed:
@@ -151,14 +156,13 @@ class Prompts:
             notification(UPDATE, snapshot_params(change, original_stop=self._rewritten(change, at)))
         )
         quiet = self._bridge.options.settle
-        if quiet and not failed:
-            told.settling = Settling([snapshot], quiet, at)
-            self._bridge.alarms.set(("settle", told.id), at + quiet)
+        if quiet and not failed and not told.leaving:
+            self._bridge.put_off(told, [snapshot], quiet, at)
             return steps
         return [*steps, snapshot]
 
     def ended(self, call: Call, message: Response, at: float) -> list[Step]:
-        """The agent answered a prompt; its state change has been told already."""
+        """The agent answered a prompt; its state change has been told already. `go_on` is the caller's."""
         told = call.session
         assert told is not None
         turn = told.turn
@@ -169,7 +173,13 @@ class Prompts:
             if message.is_error:
                 steps.append(
                     ToClient(
-                        Response({**message.body, "id": turn.client_id, "error": error_body(message.body)})
+                        Response(
+                            {
+                                **message.body,
+                                "id": turn.client_id,
+                                "error": well_formed_error(message.body["error"]),
+                            }
+                        )
                     )
                 )
             else:
@@ -177,11 +187,11 @@ class Prompts:
         told.turn = None
         told.ids.boundary()
         self._bridge.alarms.drop(("ack", told.id))
-        return steps + self.go_on(told, at)
+        return steps
 
     def go_on(self, told: ToldSession, at: float) -> list[Step]:
         """Pass the next held prompt on, if nothing stands in its way."""
-        if told.turn is not None or told.settling is not None or not told.held:
+        if told.turn is not None or told.settling is not None or told.leaving or not told.held:
             return []
         held = told.held.popleft()
         return self._dispatch(told, held.client_id, held.body, at)

@@ -9,18 +9,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from acp_proxy.acp.methods import method_info
-from acp_proxy.acp.version import Version
+from acp_proxy.acp.version import Role, Version
 from acp_proxy.filters.base import Step, ToAgent, ToClient
 from acp_proxy.filters.translate import elicitation, permissions
 from acp_proxy.filters.translate.bridge import Bridge
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.refusal import Refusal
+from acp_proxy.filters.translate.served import Served
 from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.inference.pending import Pending
 from acp_proxy.inference.session import Owner
 from acp_proxy.jsonrpc.message import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
     Json,
     Message,
     Notification,
@@ -53,9 +56,10 @@ class Question:
 class Questions:
     """The open questions of one bridge."""
 
-    def __init__(self, bridge: Bridge, prompts: Prompts) -> None:
+    def __init__(self, bridge: Bridge, prompts: Prompts, served: Served) -> None:
         self._bridge = bridge
         self._prompts = prompts
+        self._served = served
         self._open: Pending[Question] = Pending()
         self._own_ids: dict[Any, int] = {}
         self._last = 0
@@ -65,6 +69,18 @@ class Questions:
     def ask(self, message: Request, at: float) -> list[Step]:
         """Pass a request of the agent on, translated, or answer it here."""
         method = message.method
+        if self._served.serves(method):
+            return self._served.ask(message, at)
+        if _only_for_agents(method):
+            text = f"{method} is a request of clients"
+            self._bridge.note(at, "V33", "agent", text, message, "bridge 9", action="refused")
+            return [ToAgent(error(message.id, INVALID_REQUEST, text))]
+        session_id = message.params.get("sessionId")
+        told = self._bridge.session(session_id) if type(session_id) is str else None
+        if told is not None and told.closed:
+            return [ToAgent(self._after_close(method, message.id, told))]
+        # Whatever becomes of the request, the agent makes it because it has taken the prompt (bridge §5).
+        owed = self._prompts.insert(told) if told is not None else []
         if method.startswith(_HOST_PREFIXES):
             # Nothing of the kind was advertised, and a v2 client has no such methods.
             self._bridge.note(
@@ -76,10 +92,8 @@ class Questions:
                 "bridge 8",
                 action="refused",
             )
-            return [ToAgent(error(message.id, METHOD_NOT_FOUND, f"{method} is not available"))]
+            return [*owed, ToAgent(error(message.id, METHOD_NOT_FOUND, f"{method} is not available"))]
         params, refusal = self._translated(message)
-        session_id = message.params.get("sessionId")
-        told = self._bridge.session(session_id) if type(session_id) is str else None
         if refusal is not None:
             self._bridge.note(
                 at,
@@ -92,20 +106,16 @@ class Questions:
                 session=told.id if told is not None else None,
             )
             if method == _PERMISSION and type(message.params.get("toolCall")) is dict and told is not None:
-                return [ToAgent(result(message.id, {"outcome": {"outcome": "cancelled"}}))]
-            return [ToAgent(error(message.id, refusal.code, refusal.message, refusal.data))]
-        if told is not None and told.closed:
-            return [ToAgent(self._cancelled(method, message.id))]
-        return self._pass_on(message, params, told)
+                return [*owed, ToAgent(result(message.id, {"outcome": {"outcome": "cancelled"}}))]
+            return [*owed, ToAgent(error(message.id, refusal.code, refusal.message, refusal.data))]
+        return [*owed, self._pass_on(message, params, told)]
 
-    def _pass_on(self, message: Request, params: Any, told: ToldSession | None) -> list[Step]:
+    def _pass_on(self, message: Request, params: Any, told: ToldSession | None) -> Step:
         method = message.method
-        steps: list[Step] = []
         foreground = False
         if told is not None:
             if method == _PERMISSION:
                 self._open_tool(told, message.params["toolCall"])
-            steps += self._prompts.insert(told)
             record = self._bridge.view.get(told.id)
             wait = record.waits.get(id_key(message.id)) if record is not None else None
             foreground = wait.owner is Owner.FOREGROUND if wait is not None else told.turn is not None
@@ -121,7 +131,7 @@ class Questions:
         body: Json = {**message.body, "jsonrpc": "2.0", "id": own_id}
         if params is not None:
             body["params"] = params
-        return [*steps, ToClient(Request(body))]
+        return ToClient(Request(body))
 
     def _open_tool(self, told: ToldSession, tool_call: Json) -> None:
         """A permission's `toolCall` opens a tool that no update has named yet, and with it a new message."""
@@ -141,7 +151,10 @@ class Questions:
             tool_id = tool.get("toolCallId") if type(tool) is dict else None
             stored = told.titles.get(tool_id) if told is not None and type(tool_id) is str else None
             translated = permissions.request_to_v2(
-                given, stored_title=stored, cwd=told.cwd if told is not None else None
+                given,
+                stored_title=stored,
+                cwd=told.cwd if told is not None else None,
+                served_terminals=told.terminals if told is not None else frozenset(),
             )
         elif method == _ELICITATION:
             translated = elicitation.request_to_v2(given, self._bridge.client_modes())
@@ -205,8 +218,16 @@ class Questions:
         """`$/cancel_request` of the agent: the client is told under our id and still answers (LC-70)."""
         own_id = self._own_ids.get(id_key(message.params.get("requestId")))
         if own_id is None:
+            steps = self._served.withdraw(message.params.get("requestId"))
+            if steps is not None:
+                return steps
             self._bridge.note(at, "V30", "agent", "cancel of a request that is not open", message, "LC-70")
             return []
+        if self._bridge.agent_is_gone:
+            # Nobody waits for the answer any more, and the end of its turn must not withdraw it again.
+            question = self._open.pop(own_id)
+            if question is not None:
+                self._forget(question, own_id)
         return [ToClient(Notification({**message.body, "params": {**message.params, "requestId": own_id}}))]
 
     def withdraw(self, told: ToldSession, *, everything: bool) -> list[Step]:
@@ -236,9 +257,21 @@ class Questions:
         if question.session is not None:
             question.session.questions.discard(own_id)
 
+    def _after_close(self, method: str, agent_id: Any, told: ToldSession) -> Message:
+        """What a request of a session gets that the client has closed (bridge §4)."""
+        if method == _PERMISSION:
+            return self._cancelled(method, agent_id)
+        return error(agent_id, RESOURCE_NOT_FOUND, "the session is closed", {"sessionId": told.id})
+
     def _cancelled(self, method: str, agent_id: Any) -> Message:
         if method == _PERMISSION:
             return result(agent_id, {"outcome": {"outcome": "cancelled"}})
         if method == _ELICITATION:
             return result(agent_id, {"action": "cancel"})
         return error(agent_id, METHOD_NOT_FOUND, "the session is closed")
+
+
+def _only_for_agents(method: str) -> bool:
+    """Whether both versions know this method as one that a client sends and never receives."""
+    infos = [info for version in Version if (info := method_info(version, method, "request")) is not None]
+    return bool(infos) and all(Role.CLIENT not in info.receivers for info in infos)

@@ -9,6 +9,7 @@ from acp_proxy.filters.translate.meta import marked
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.questions import Questions
 from acp_proxy.filters.translate.refusal import Refusal
+from acp_proxy.filters.translate.served import Served
 from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.filters.translate.updates import is_timestamp
 from acp_proxy.inference.foreground import Change
@@ -24,16 +25,18 @@ from acp_proxy.jsonrpc.message import (
     error,
     notification,
     result,
+    well_formed_error,
 )
 
 
 class Sessions:
     """Opens, resumes, lists and closes sessions of one bridge."""
 
-    def __init__(self, bridge: Bridge, prompts: Prompts, questions: Questions) -> None:
+    def __init__(self, bridge: Bridge, prompts: Prompts, questions: Questions, served: Served) -> None:
         self._bridge = bridge
         self._prompts = prompts
         self._questions = questions
+        self._served = served
 
     # ------------------------------------------------------------ new, resume
 
@@ -61,7 +64,7 @@ class Sessions:
                 return bridge.refuse(message.id, Refusal(INVALID_PARAMS, "the agent cannot replay a session"))
             return self._load(message, translated, swallow=False)
         if bridge.agent_has("sessionCapabilities", "resume"):
-            told = bridge.attach(session_id, params.get("cwd"), from_start=False)
+            told = bridge.attach(session_id, params, from_start=False)
             told.ids.boundary()
             return self._call(message, "session/resume", translated, "resume", told)
         if bridge.agent_has("loadSession"):
@@ -72,8 +75,9 @@ class Sessions:
         return self._resumed_here(message, told_here, at)
 
     def _load(self, message: Request, params: Json, *, swallow: bool) -> list[Step]:
-        told = self._bridge.attach(params["sessionId"], params.get("cwd"), from_start=True)
+        told = self._bridge.attach(params["sessionId"], params, from_start=True)
         told.ids.restart()
+        told.titles.clear()
         told.swallowing = swallow
         return self._call(message, "session/load", params, "load", told)
 
@@ -107,7 +111,7 @@ class Sessions:
                         )
                     )
                 ]
-            told = self._bridge.attach(session_id, call.params.get("cwd"), from_start=True)
+            told = self._bridge.attach(session_id, call.params, from_start=True)
         assert told is not None
         told.config.learn(given)
         told.ids.boundary()
@@ -125,6 +129,11 @@ class Sessions:
             return [
                 ToClient(error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}"))
             ]
+        cwd = call.params.get("cwd")
+        if type(cwd) is str:
+            remembered = self._bridge.remembered
+            remember = remembered.created if call.kind == "new" else remembered.opened
+            remember(told.id, cwd, call.params.get("additionalDirectories"))
         answered = ToClient(result(call.client_id, answer))
         if told.settling is not None and call.kind != "new":
             told.settling.steps.append(answered)
@@ -142,15 +151,10 @@ class Sessions:
     # ------------------------------------------------------------ list, close, delete
 
     def list_sessions(self, message: Request, params: Json, at: float) -> list[Step]:
-        """`session/list`; without the agent's help, the sessions this client opened here."""
+        """`session/list`; without the agent's help, the sessions that are remembered (§4)."""
         if self._bridge.agent_has("sessionCapabilities", "list"):
             return self._call(message, "session/list", params, "list", None)
-        cwd = params.get("cwd")
-        entries = [
-            {"sessionId": told.id, "cwd": told.cwd}
-            for told in self._bridge.sessions.values()
-            if told.attached and not told.closed and told.cwd is not None and (cwd is None or told.cwd == cwd)
-        ]
+        entries = self._bridge.remembered.listed(params.get("cwd"))
         return [ToClient(result(message.id, {"sessions": entries}))]
 
     def listed(self, call: Call, message: Response, at: float) -> list[Step]:
@@ -173,15 +177,20 @@ class Sessions:
         if bridge.agent_has("sessionCapabilities", "close"):
             before: list[Step] = []
             if told is not None:
-                before = [*self._questions.withdraw(told, everything=True), *self._prompts.flush_held(told)]
+                before = bridge.release(told)
+                told.leaving = True
+                before += [*self._questions.withdraw(told, everything=True), *self._prompts.flush_held(told)]
             return [
                 *before,
                 *self._call(message, "session/close", params, "close", told or bridge.session(session_id)),
             ]
         if told is None or told.closed:
             return [ToClient(result(message.id, {}))]
-        steps = [*self._prompts.flush_held(told)]
-        told.closing = message.id
+        told.closing.append(message.id)
+        if told.leaving:
+            return []
+        told.leaving = True
+        steps = [*bridge.release(told), *self._prompts.flush_held(told)]
         if told.turn is None:
             return [*self._questions.withdraw(told, everything=True), *steps, *self.finish_close(told)]
         patience = bridge.options.cancel_timeout or bridge.options.close_timeout
@@ -192,11 +201,13 @@ class Sessions:
 
     def finish_close(self, told: ToldSession) -> list[Step]:
         """An emulated close is done: nothing more of this session reaches the client (LC-50)."""
-        client_id, told.closing = told.closing, None
+        waiting, told.closing = told.closing, []
+        told.leaving = False
         told.closed = True
         told.attached = False
+        self._bridge.remembered.closed(told.id)
         self._bridge.alarms.drop(("close", told.id))
-        return [ToClient(result(client_id, {}))]
+        return [*self._served.end_session(told), *(ToClient(result(client_id, {})) for client_id in waiting)]
 
     def give_up_close(self, told: ToldSession, at: float) -> list[Step]:
         """The agent does not end the turn of a session that is being closed: it ends without it."""
@@ -208,12 +219,20 @@ class Sessions:
     def closed(self, call: Call, message: Response, at: float) -> list[Step]:
         """The answer to `session/close` or `session/delete`; a session the agent does not know is closed (LC-52)."""
         if message.is_error and message.error.get("code") != RESOURCE_NOT_FOUND:
-            return [ToClient(Response({**message.body, "id": call.client_id}))]
+            failed = {**message.body, "id": call.client_id, "error": well_formed_error(message.body["error"])}
+            if call.session is not None:
+                call.session.leaving = False
+            return [ToClient(Response(failed))]
         steps: list[Step] = []
         if call.session is not None:
-            steps += self._prompts.abandon(call.session)
+            call.session.leaving = False
+            steps += [*self._prompts.abandon(call.session), *self._served.end_session(call.session)]
             call.session.closed = True
             call.session.attached = False
+        if call.method == "session/delete":
+            self._bridge.remembered.deleted(call.params["sessionId"])
+        else:
+            self._bridge.remembered.closed(call.params["sessionId"])
         answer = message.result if type(message.result) is dict else {}
         return [*steps, ToClient(result(call.client_id, answer))]
 

@@ -112,13 +112,16 @@ class ToldSession:
         "closing",
         "config",
         "cwd",
+        "directories",
         "held",
         "id",
         "ids",
+        "leaving",
         "questions",
         "settling",
         "state",
         "swallowing",
+        "terminals",
         "titles",
         "turn",
     )
@@ -128,16 +131,26 @@ class ToldSession:
         self.ids = MessageIds(epoch)
         self.config = ConfigView()
         self.cwd: str | None = None
+        self.directories: tuple[str, ...] = ()
         self.attached = False
         self.closed = False
-        self.closing: Any = None
+        self.closing: list[Any] = []
+        self.leaving = False
         self.turn: Turn | None = None
         self.held: deque[HeldPrompt] = deque()
         self.questions: set[int] = set()
         self.settling: Settling | None = None
         self.state: str | None = None
         self.swallowing = False
+        self.terminals: set[str] = set()
         self.titles: dict[str, str | None] = {}
+
+    def open_in(self, cwd: Any, additional: Any) -> None:
+        """Take over the directories of the last opening; those of an earlier one are no longer granted."""
+        if type(cwd) is str:
+            self.cwd = cwd
+        given = [self.cwd, *(additional if type(additional) is list else ())]
+        self.directories = tuple(path for path in given if type(path) is str)
 
     @property
     def busy(self) -> bool:

@@ -9,6 +9,7 @@ An update in which nothing changes comes back as the same object.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from acp_proxy.filters.translate.content import BLOCK_TYPES, content_block
@@ -18,7 +19,7 @@ from acp_proxy.filters.translate.paths import resolve
 NO_TERMINALS: frozenset[str] = frozenset()
 
 
-def tool_call(update: Any, cwd: str | None, served_terminals: frozenset[str] = NO_TERMINALS) -> Any:
+def tool_call(update: Any, cwd: str | None, served_terminals: AbstractSet[str] = NO_TERMINALS) -> Any:
     """Translate the body of a `tool_call` to that of a `tool_call_update`, all present fields kept.
 
     A second `tool_call` with the same id is a patch in both versions, so nothing is filled in. `cwd` is the
@@ -40,7 +41,7 @@ tool_call_update = tool_call
 
 
 def permission_tool_call(
-    fields: Any, cwd: str | None, served_terminals: frozenset[str] = NO_TERMINALS
+    fields: Any, cwd: str | None, served_terminals: AbstractSet[str] = NO_TERMINALS
 ) -> Any:
     """Translate the fields of a tool call that stands in a permission request and has no `sessionUpdate`."""
     if not isinstance(fields, dict):
@@ -64,7 +65,7 @@ def permission_tool_call(
     return out if changed else fields
 
 
-def tool_content(items: Any, cwd: str | None, served_terminals: frozenset[str] = NO_TERMINALS) -> Any:
+def tool_content(items: Any, cwd: str | None, served_terminals: AbstractSet[str] = NO_TERMINALS) -> Any:
     """Translate the content items of a tool call; what is no list is returned as it is.
 
     Diffs get changes and a patch; a terminal the proxy does not serve becomes a line of text, because a v2
@@ -83,7 +84,7 @@ def tool_content(items: Any, cwd: str | None, served_terminals: frozenset[str] =
     return out if changed else items
 
 
-def _item(item: dict[str, Any], cwd: str | None, served_terminals: frozenset[str]) -> dict[str, Any]:
+def _item(item: dict[str, Any], cwd: str | None, served_terminals: AbstractSet[str]) -> dict[str, Any]:
     kind = item.get("type")
     if kind == "content":
         block = item.get("content")

@@ -95,10 +95,8 @@ class Updates:
         translated = checked.value
         if told.swallowing and tag in _REPLAYED:
             return None
-        if tag == "session_info_update" and not is_timestamp(translated.get("updatedAt")):
-            self._bridge.note(
-                at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9", session=session_id
-            )
+        if tag == "session_info_update":
+            self._info(session_id, translated, message, at)
         if translated is update and message.body.get("jsonrpc") == "2.0":
             out = message
         else:
@@ -112,8 +110,13 @@ class Updates:
             return out
         if tag == "user_message_chunk":
             return self._user_chunk(told, out)
-        if not turn.inserted and tag in _EVIDENCE:
+        if tag not in _EVIDENCE:
+            return out
+        if not turn.inserted:
             return [*self._prompts.insert(told), ToClient(out)]
+        if turn.echo is not None and turn.echo.pending:
+            held = turn.echo.release()
+            return [*(ToClient(notification(UPDATE, told_late)) for told_late in held), ToClient(out)]
         return out
 
     # ------------------------------------------------------------ variants
@@ -139,7 +142,7 @@ class Updates:
                 told.ids.boundary()
             elif type(title) is str:
                 told.titles[tool_id] = title
-        translated: Json = tools.tool_call(update, told.cwd)
+        translated: Json = tools.tool_call(update, told.cwd, told.terminals)
         return translated
 
     def _plan(self, told: ToldSession, update: Json) -> Json | None:
@@ -213,6 +216,16 @@ class Updates:
         return [
             ToClient(notification(UPDATE, params)) for params in turn.echo.take(out.params, update["content"])
         ]
+
+    def _info(self, session_id: str, update: Json, message: Notification, at: float) -> None:
+        """A session's name is remembered for the lists to come; null takes it away."""
+        if "title" in update:
+            title = update["title"]
+            self._bridge.remembered.titled(session_id, title if type(title) is str else None)
+        if not is_timestamp(update.get("updatedAt")):
+            self._bridge.note(
+                at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9", session=session_id
+            )
 
     def _put_off(self, told: ToldSession, at: float) -> None:
         settling = told.settling

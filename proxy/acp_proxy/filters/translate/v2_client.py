@@ -13,12 +13,14 @@ from acp_proxy.acp.methods import method_info
 from acp_proxy.acp.shapes import conform
 from acp_proxy.acp.version import Role, Version
 from acp_proxy.filters.base import Filter, Outcome, Step, ToAgent, ToClient, Travels
-from acp_proxy.filters.translate.bridge import UPDATE, Bridge, BridgeOptions, Call, error_body
+from acp_proxy.filters.translate.bridge import UPDATE, Bridge, BridgeOptions, Call
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.questions import Questions
 from acp_proxy.filters.translate.refusal import Refusal
+from acp_proxy.filters.translate.served import Served
+from acp_proxy.filters.translate.session_registry import Remembered
 from acp_proxy.filters.translate.sessions import Sessions
-from acp_proxy.filters.translate.told import Settling, ToldSession
+from acp_proxy.filters.translate.told import ToldSession
 from acp_proxy.filters.translate.unstable import MARKERS, Unstable
 from acp_proxy.filters.translate.updates import Updates
 from acp_proxy.inference.findings import FindingLog
@@ -38,6 +40,7 @@ from acp_proxy.jsonrpc.message import (
     error,
     id_key,
     result,
+    well_formed_error,
 )
 
 _RENAMED: Final = {"auth/login": "authenticate", "auth/logout": "logout"}
@@ -58,13 +61,17 @@ class V2Client(Filter):
         view: Mapping[str, Session],
         findings: FindingLog,
         token: Callable[[], str],
+        remembered: Remembered,
     ) -> None:
         self._initialized = (client_params, client_result)
         self._spoken = False
-        bridge = self._bridge = Bridge(client_params, agent_result, options, view, findings, token)
+        bridge = self._bridge = Bridge(
+            client_params, agent_result, options, view, findings, token, remembered
+        )
         prompts = self._prompts = Prompts(bridge)
-        questions = self._questions = Questions(bridge, prompts)
-        sessions = self._sessions = Sessions(bridge, prompts, questions)
+        served = self._served = Served(bridge, prompts)
+        questions = self._questions = Questions(bridge, prompts, served)
+        sessions = self._sessions = Sessions(bridge, prompts, questions, served)
         self._updates = Updates(bridge, prompts)
         self._requests: dict[str, Handler] = {
             "session/prompt": prompts.ask,
@@ -77,7 +84,7 @@ class V2Client(Filter):
             "auth/login": self._auth,
             "auth/logout": self._auth,
             "tool_call/cancel": self._not_cancellable,
-            "terminal/cancel": self._not_cancellable,
+            "terminal/cancel": served.cancel,
         }
         unstable = Unstable(bridge)
         if options.unstable:
@@ -125,11 +132,11 @@ class V2Client(Filter):
             return self._initialize_again(message)
         self._spoken = True
         info = method_info(Version.V2, method, "request")
-        if (
-            info is None
-            or Role.AGENT not in info.receivers
-            or (info.unstable and not bridge.options.unstable)
-        ):
+        if info is not None and Role.AGENT not in info.receivers:
+            text = f"{method} is a request of agents"
+            bridge.note(at, "V33", "client", text, message, "bridge 9", action="refused")
+            return bridge.refuse(message.id, Refusal(INVALID_REQUEST, text))
+        if info is None or (info.unstable and not bridge.options.unstable):
             return self._unlisted(message, at)
         checked = conform(Version.V2, info.params, message.body.get("params", _MISSING), unstable=True)
         if checked.problem is not None:
@@ -138,7 +145,7 @@ class V2Client(Filter):
         told = bridge.sessions.get(params.get("sessionId", ""))
         if (
             told is not None
-            and told.closed
+            and (told.closed or told.leaving)
             and method not in ("session/resume", "session/close", "session/delete")
         ):
             missing = Refusal(RESOURCE_NOT_FOUND, "the session is closed", {"sessionId": told.id})
@@ -257,7 +264,10 @@ class V2Client(Filter):
         told = self._bridge.sessions.get(session_id)
         if told is None or told.closed or told.swallowing or told.settling is not None:
             return None
-        if (told.turn is not None and not told.turn.inserted) or session_id not in self._bridge.view:
+        turn = told.turn
+        if turn is not None and (not turn.inserted or (turn.echo is not None and turn.echo.pending)):
+            return None
+        if session_id not in self._bridge.view:
             return None
         return told.ids.of_chunk(tag)
 
@@ -284,11 +294,11 @@ class V2Client(Filter):
         told = self._bridge.session(change.session.id)
         if told.closed:
             return None
+        waits = told.settling is not None
         steps = self._prompts.tell(told, change, at)
-        quiet = self._bridge.options.load_settle
-        if change.resume and quiet:
-            told.settling = Settling(steps, quiet, at)
-            self._bridge.alarms.set(("settle", told.id), at + quiet)
+        quiet = self._bridge.options.load_settle if change.resume else 0.0
+        if steps and (quiet or waits):
+            self._bridge.put_off(told, steps, quiet or self._bridge.options.settle, at)
             return None
         return steps
 
@@ -302,21 +312,21 @@ class V2Client(Filter):
         told = call.session
         if call.kind == "prompt":
             assert told is not None
+            self._bridge.remembered.touched(told.id)
             steps = [
                 *self._prompts.ended(call, message, at),
                 *self._questions.withdraw(told, everything=False),
             ]
-            if told.closing is not None and told.turn is None:
-                steps += self._sessions.finish_close(told)
-            return steps
+            if told.closing and told.turn is None:
+                return [*steps, *self._sessions.finish_close(told)]
+            return [*steps, *self._prompts.go_on(told, at)]
         if call.kind == "close":
             return self._sessions.closed(call, message, at)
         if message.is_error:
             if told is not None:
                 told.swallowing = False
-            return Response(
-                {**message.body, "jsonrpc": "2.0", "id": call.client_id, "error": error_body(message.body)}
-            )
+            failed = well_formed_error(message.body["error"])
+            return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id, "error": failed})
         finish = self._results.get(call.kind)
         if finish is not None:
             return finish(call, message, at)
@@ -331,6 +341,10 @@ class V2Client(Filter):
         if problem is not None:
             return error(call.client_id, INTERNAL_ERROR, f"the agent's result does not fit: {problem}")
         return Response({**message.body, "jsonrpc": "2.0", "id": call.client_id, "result": answer})
+
+    def host_said(self, message: Message) -> Sequence[Step]:
+        """What came of a ToHost."""
+        return self._served.heard(message)
 
     # ------------------------------------------------------------ time, ends
 
@@ -354,19 +368,23 @@ class V2Client(Filter):
         return steps
 
     def _settled(self, told: ToldSession, at: float) -> list[Step]:
-        settling, told.settling = told.settling, None
-        if settling is None:
-            return []
-        told.swallowing = False
-        return [*settling.steps, *self._prompts.go_on(told, at)]
+        return [*self._bridge.release(told), *self._prompts.go_on(told, at)]
+
+    def client_gone(self, at: float) -> Sequence[Step]:
+        """Nobody will answer the open questions, and no held prompt is wanted any more."""
+        steps: list[Step] = []
+        for told in self._bridge.sessions.values():
+            steps += [*self._prompts.flush_held(told), *self._questions.withdraw(told, everything=True)]
+        return steps
 
     def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
         """Held prompts will never run, and nothing more will come that could be waited for."""
         steps: list[Step] = []
+        self._bridge.agent_is_gone = True
         for told in self._bridge.sessions.values():
-            self._bridge.alarms.drop(("settle", told.id))
-            steps += self._prompts.flush_held(told, error_body["code"], error_body["message"])
+            steps += self._prompts.flush_held(told, error_body)
             steps += self._settled(told, at)
+            steps += self._served.end_session(told)
         return steps
 
 

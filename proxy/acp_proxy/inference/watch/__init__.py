@@ -1,0 +1,1 @@
+"""Tells breaches of the lifecycle (§3) in what passes; decides nothing about them."""

@@ -1,0 +1,90 @@
+"""Turns of a v1 agent, which the answer to the prompt ends (V02, V12, V41, V47). Source: LC-90, LC-91, lifecycle §2.5."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from acp_proxy.inference.watch.breach import frame_number
+from acp_proxy.inference.watch.detector import Detector
+from acp_proxy.inference.watch.record import PromptRecord, SessionRecord
+from acp_proxy.inference.watch.states import States, Stop, end_span
+from acp_proxy.jsonrpc.message import (
+    AUTH_REQUIRED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    REQUEST_CANCELLED,
+    Message,
+    Request,
+    Response,
+    id_key,
+)
+
+# Errors that say the prompt was never taken; a cancel has nothing to end there.
+_NOT_TAKEN: Final = frozenset({REQUEST_CANCELLED, AUTH_REQUIRED, INVALID_PARAMS, INVALID_REQUEST})
+
+
+class TurnsV1(Detector):
+    """Follows the open prompts of a v1 agent."""
+
+    __slots__ = ("_states",)
+
+    _states: States
+
+    def with_states(self, states: States) -> TurnsV1:
+        """What both kinds of agents share is judged there."""
+        self._states = states
+        return self
+
+    def asked(self, session: SessionRecord, message: Request) -> None:
+        """A prompt goes out."""
+        key = id_key(message.id)
+        session.prompts[key] = PromptRecord(key, message.id, None, False, frame_number(message))
+        session.prompted = True
+        session.insertion_frame = frame_number(message)
+
+    def cancelled(self, session: SessionRecord, message: Message) -> None:
+        """A cancel covers the open turn."""
+        if session.prompts or session.busy:
+            session.cancelling = True
+        session.cancel_frame = frame_number(message)
+
+    def answered(self, session: SessionRecord, message: Response) -> None:
+        """The answer that ends the turn, or the last of several."""
+        prompt = session.prompts.pop(id_key(message.id), None)
+        if prompt is None or session.prompts:
+            return
+        if message.is_error:
+            self._failed(session, message)
+        else:
+            self._ended(session, message)
+
+    def _ended(self, session: SessionRecord, message: Response) -> None:
+        given = message.result if type(message.result) is dict else {}
+        stop = given.get("stopReason")
+        if type(stop) is not str:
+            stop = None
+        if session.busy and self._book.client_version == 2:
+            text = "a prompt's answer ends the turn, and no idle was told"
+            self._tell("V02", session, text, message, detail=(stop, given.get("usage")))
+            session.state = "idle"
+        if session.cancelling:
+            if stop is not None and stop != "cancelled":
+                self._not_cancelled(session, Stop(stop, "cancelled"), message)
+            self._states.left_open(session, message)
+        elif stop == "cancelled" and not session.declined:
+            self._tell("V47", session, "a turn ended as cancelled, which nobody asked for", message)
+        if stop is None:
+            self._tell("V47", session, "a prompt's answer without a stopReason", message)
+        self._states.empty_turn(session, stop, message)
+        end_span(session, stop, None)
+
+    def _failed(self, session: SessionRecord, message: Response) -> None:
+        if session.cancelling and message.error.get("code") not in _NOT_TAKEN:
+            self._not_cancelled(session, Stop(None, "cancelled"), message)
+        end_span(session, "error", None)
+
+    def _not_cancelled(self, session: SessionRecord, stop: Stop, message: Response) -> None:
+        """Across a bridge the translator tells the cancelled end itself, and says so."""
+        if not self._book.bridged:
+            text = "a cancelled turn ended with another stopReason"
+            self._tell("V12", session, text, session.cancel_frame, message, detail=stop)

@@ -1,0 +1,1 @@
+"""Finds the plugins that the settings enable, and keeps their failures from the traffic."""

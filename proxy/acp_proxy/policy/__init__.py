@@ -1,0 +1,1 @@
+"""Rules, deadlines and ladders an operator sets: what happens when nobody decides, or decides by rule."""
