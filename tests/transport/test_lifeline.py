@@ -96,6 +96,23 @@ async def test_shutting_down_ends_descendants_wherever_they_hide() -> None:
         assert not any(is_running(pid) for pid in pids)
 
 
+async def test_nobody_waits_for_those_who_discard_the_signal() -> None:
+    """A grace is for those who hear SIGTERM; a dead child that was not collected does not count either."""
+    code = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if os.fork() == 0: os._exit(0)\n"
+        "os.write(1, b'ready')\n"
+        "time.sleep(60)\n"
+    )
+    async with trio.open_nursery() as nursery:
+        agent = await start_agent(python_agent(code), nursery=nursery, eof_grace=0.0, term_grace=LONG)
+        assert await agent.receive_some() == b"ready"
+        with trio.fail_after(10):
+            await agent.shut_down()
+        assert agent.exit_status == ExitStatus(signal=signal.SIGKILL)
+
+
 async def test_killing_ends_them_without_a_grace() -> None:
     with trio.fail_after(LONG / 2):
         async with running(STUBBORN_FAMILY, term_grace=LONG) as (agent, pids):

@@ -28,6 +28,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 # How long to wait for a child's end before looking for descendants again that were missed or newly born.
 SWEEP_SECONDS = 0.05
+# Long enough for those who do hear SIGTERM to be gone when the others are looked at.
+LOOK_SECONDS = 0.2
 
 # SIGKILL is not refused by a process that we may kill. One we may not (it became another user) is left alone.
 KILL_PATIENCE = 30.0
@@ -54,6 +56,7 @@ class Shim:
         self.term_grace = term_grace
         self.agent: int | None = None
         self.kill_at: float | None = None
+        self.look_at: float | None = None
         self.wake, wake_writer = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(wake_writer, False)
@@ -89,6 +92,11 @@ class Shim:
                     os.read(fd, 4096)
                 else:
                     self.obey(os.read(fd, 16), poll)
+            if self.look_at is not None and time.monotonic() >= self.look_at:
+                self.look_at = None
+                if all(ignores(pid, signal.SIGTERM) for pid in descendants(os.getpid())):
+                    # Nobody who is left will ever hear of it: waiting would be for nothing.
+                    self.kill_at = time.monotonic()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
                 if time.monotonic() >= self.kill_at + KILL_PATIENCE:
                     return
@@ -98,7 +106,8 @@ class Shim:
         """How long nothing is to be done of our own accord, None for ever."""
         if self.kill_at is None:
             return None
-        return max(self.kill_at - time.monotonic(), SWEEP_SECONDS) * 1000
+        due = self.kill_at if self.look_at is None else min(self.kill_at, self.look_at)
+        return max(due - time.monotonic(), SWEEP_SECONDS) * 1000
 
     def obey(self, orders: bytes, poll: select.poll) -> None:
         """Do what the proxy wants, or what is to be done without it."""
@@ -113,6 +122,7 @@ class Shim:
         """Ask everybody to end and set the time when they are made to. The first call counts."""
         if self.kill_at is None:
             self.kill_at = time.monotonic() + self.term_grace
+            self.look_at = time.monotonic() + LOOK_SECONDS
             self.signal_all(signal.SIGTERM)
             # A stopped process gets its SIGTERM only when it goes on.
             self.signal_all(signal.SIGCONT)
@@ -180,6 +190,23 @@ def descendants(ancestor: int) -> list[int]:
         level = [child for parent in level for child in children.get(parent, ())]
         found += level
     return found
+
+
+def ignores(pid: int, number: int) -> bool:
+    """Whether a process has the system discard a signal, or is dead already and only waits to be collected.
+
+    No when it cannot be told.
+    """
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"State:") and line.split()[1] in (b"Z", b"X"):
+                    return True
+                if line.startswith(b"SigIgn:"):
+                    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
 
 
 def become_subreaper() -> None:
