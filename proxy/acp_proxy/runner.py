@@ -31,7 +31,14 @@ from acp_proxy.relay.commands import (
     Serve,
     SetDeadline,
 )
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
+from acp_proxy.relay.events import (
+    AgentRestarted,
+    DeadlinePassed,
+    Event,
+    FramesReceived,
+    HostSaid,
+    LegClosed,
+)
 from acp_proxy.relay.relay import Relay
 from acp_proxy.transport.agent_process import AgentProcess
 from acp_proxy.transport.base import Transport
@@ -188,7 +195,8 @@ class Runner:
                 assert self._host is not None
                 self._host.take(command.message, command.cwd, command.directories)
             elif kind is RestartLeg:
-                self._restart()
+                assert isinstance(command, RestartLeg)
+                self._restart(command.delay)
             elif kind is CloseLeg:
                 assert isinstance(command, CloseLeg)
                 if command.leg is Role.AGENT:

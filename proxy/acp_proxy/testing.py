@@ -20,7 +20,16 @@ from acp_proxy.inference.findings import Finding
 from acp_proxy.jsonrpc import codec
 from acp_proxy.jsonrpc.framing import LineSplitter
 from acp_proxy.jsonrpc.message import Json, id_key
-from acp_proxy.relay.commands import CloseLeg, Divert, Emit, Report, RestartLeg, SendFrames, SetDeadline
+from acp_proxy.relay.commands import (
+    CloseLeg,
+    Divert,
+    Emit,
+    Report,
+    RestartLeg,
+    SendFrames,
+    Serve,
+    SetDeadline,
+)
 from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, LegClosed
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.relay import Relay
@@ -60,6 +69,7 @@ class Playbook:
         self.closed: set[Role] = set()
         self.reports: list[Report] = []
         self.diverted: list[bytes] = []
+        self.served: list[Serve] = []
         self.restarts = 0
         self._splitters = {leg: LineSplitter(_LIMIT) for leg in Role}
         self._left: set[Role] = set()
@@ -182,6 +192,8 @@ class Playbook:
                 self.diverted.append(command.raw)
             elif isinstance(command, CloseLeg):
                 self.closed.add(command.leg)
+            elif isinstance(command, Serve):
+                self.served.append(command)
             else:
                 assert isinstance(command, RestartLeg)
                 self.restarts += 1

@@ -212,6 +212,8 @@ class ScriptedAgent:
                 yield ("method", arguments[0])
             elif verb == "stop":
                 yield ("never", None)
+            elif verb in ("reply", "fail") and "id" not in message:
+                continue  # the script was written for a request, but this is a notification
             elif verb == "reply":
                 result = arguments[0] if arguments else self._result(str(message.get("method")), params)
                 self._send({"id": message.get("id"), "result": result})

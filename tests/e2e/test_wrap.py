@@ -157,7 +157,8 @@ async def test_recording_is_a_readable_trace_without_the_secrets_it_was_given(tm
         await run.initialize()
         answer = await run.call("session/new", {"cwd": "/p", "mcpServers": [header, env]})
         session = answer["result"]["sessionId"]
-        await run.answer(await run.prompt(session, f"use {BEARER} please"))
+        await run.prompt(session, f"use {BEARER} please")
+        await run.until(lambda: run.states(session)[1:] == ["idle(end_turn)"], "the end of the turn")
         await run.healthy_turn(session)
         # What is recorded is not what is sent.
         assert run.agent_heard("session/prompt")[0]["params"]["prompt"][0]["text"] == f"use {BEARER} please"

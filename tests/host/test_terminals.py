@@ -124,6 +124,15 @@ async def test_all_output_of_a_command_that_ends_at_once_is_there(tmp_path: Path
         assert host.output(terminal) == b"x" * 60000
 
 
+async def test_what_nobody_had_read_when_the_command_ended_is_there_before_its_exit(tmp_path: Path) -> None:
+    async with hosting(tmp_path) as host:
+        host.open = trio.Event()
+        terminal = await host.python("print('unread')")
+        await ended(terminal)
+        assert terminal.output.text(complete=True) == ("unread\n", False)
+        assert "exitStatus" in host.told(terminal)[-1]
+
+
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [(None, ("aéb😀", False)), (8, ("aéb😀", False)), (5, ("b😀", True)), (3, ("", True)), (0, ("", True))],

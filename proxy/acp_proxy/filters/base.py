@@ -89,6 +89,6 @@ class Filter:
         """The client has left; what is said to it from now on goes nowhere."""
         return ()
 
-    def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
-        """The agent has ended; called before its open requests are answered with `error`."""
+    def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
+        """The agent has ended; called before its open requests are answered with `error_body`."""
         return ()

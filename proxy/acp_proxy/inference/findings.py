@@ -30,6 +30,10 @@ SEVERITIES: Final[dict[str, str]] = {
     "V53": "warning",  # the recording failed and was cut short
     "V54": "info",  # a value the other protocol version's schema would not take, passed all the same
     "V55": "error",  # a plugin failed
+    "V56": "info",  # a permission decided by rule
+    "V57": "warning",  # an answer or an end told in a silent peer's name
+    "V58": "info",  # what that peer said later, and reached nobody
+    "V59": "warning",  # the agent restarted, or no longer
 }
 
 MAX_PER_RULE: Final = 200

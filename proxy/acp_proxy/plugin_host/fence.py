@@ -128,13 +128,13 @@ class Fence(Filter):
             self._failed(Misuse("it is due again at once"), "next_deadline", at, "client")
         return steps
 
-    def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
+    def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
         """Let the filter answer what it holds."""
         if self._out:
             return ()
         self._at = at
         try:
-            return _steps(self._stage.agent_gone({**error}, at))
+            return _steps(self._stage.agent_gone({**error_body}, at))
         except (Exception, SystemExit) as exc:
             self._failed(exc, "agent_gone", at, "client")
             return ()

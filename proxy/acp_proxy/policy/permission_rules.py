@@ -70,13 +70,15 @@ class Rule:
         """Whether every match key of the rule finds a text that one of its patterns fits.
 
         Where a request has several paths or option kinds, an allowing rule must cover them all: one for
-        files below a folder must not decide for a call that also touches another. Any other rule fits as
-        soon as one is covered.
+        files below a folder must not decide for a call that also touches another, nor for a path that climbs
+        out of the folder again. Any other rule fits as soon as one is covered.
         """
         allows = self.decision == "allow_once"
         for key, patterns in self.wanted.items():
             found = [any(pattern(value) for pattern in patterns) for value in asked.values(key)]
             if not found or not (all(found) if allows else any(found)):
+                return False
+            if allows and key in ("path", "cwd") and any(map(_climbs, asked.values(key))):
                 return False
         return True
 
@@ -164,6 +166,10 @@ def _pattern(text: str, where: str, guarded: bool) -> Pattern:
         return lambda value: glob.match(value) is not None
     foreign = _SHELL.difference(text)
     return lambda value: glob.match(value) is not None and foreign.isdisjoint(value)
+
+
+def _climbs(path: str) -> bool:
+    return ".." in path.replace("\\", "/").split("/")
 
 
 def _option_kinds(params: Json) -> list[str]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from acp_proxy.filters.base import Filter, Outcome, ToAgent, Travels
-from acp_proxy.filters.patience import rejection
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.pending import Pending
 from acp_proxy.jsonrpc.message import Json, Message, Notification, Request, Response, result
 from acp_proxy.policy.permission_rules import Rule, first_fit, read_request
+from acp_proxy.policy.verdicts import approval, rejection
 
 _PERMISSION = "session/request_permission"
 _OPENING = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
@@ -61,10 +61,10 @@ class Permissions(Filter):
         if rule.decision == "reject":
             answer = rejection(params.get("options"))
         else:
-            option = _allowing_once(params.get("options"))
-            if option is None:
+            allowed = approval(params.get("options"))
+            if allowed is None:
                 return message
-            answer = {"outcome": {"outcome": "selected", "optionId": option}}
+            answer = allowed
         frames = (message.frame.number,) if message.frame is not None else ()
         text = f"permission decided by rule {rule.number}: {rule.decision}"
         self._findings.note(
@@ -102,16 +102,3 @@ class Permissions(Filter):
         session = given if type(given) is str else opening[0]
         if session is not None:
             self._cwd[session] = opening[1]
-
-
-def _allowing_once(options: Any) -> str | None:
-    """The first option that allows exactly once; a misspelt or unknown kind approves nothing (BR-37)."""
-    for option in options if type(options) is list else ():
-        if (
-            type(option) is dict
-            and option.get("kind") == "allow_once"
-            and type(option.get("optionId")) is str
-        ):
-            chosen: str = option["optionId"]
-            return chosen
-    return None

@@ -1,22 +1,29 @@
 """Notes turns that stall or run beyond a ceiling (V46), and climbs the configured steps.
 
-Quiet is a stall only while nothing runs and nobody is asked: an open tool call may take its time, and
-a waiting person is never a stall. It stands next to the engine, between it and the translator, and
-speaks to the agent in the client's name. All times in seconds, 0 = off.
+Quiet is a stall only while nothing runs and nobody is asked: an open tool call may take its time. A
+waiting person is never a stall, and stops the clocks of turn and tools too: how long somebody thinks is
+what `lifecycle.permission_timeout` is for. It stands next to the engine, between it and the translator,
+and speaks to the agent in the client's name; so prompts that wait in the proxy are not cancelled with the
+turn that stalls. All times in seconds, 0 = off.
 
-Source: keys `lifecycle.stall_after`, `stall_action`, `tool_timeout`, `turn_timeout`; BR-01, BR-28.
+Source: keys `lifecycle.stall_after`, `stall_action`, `tool_timeout`, `turn_timeout`; BR-01, BR-28, BR-40.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from acp_proxy.filters.alarms import Alarms
 from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent, Travels
 from acp_proxy.inference.findings import Finding, FindingLog
-from acp_proxy.inference.session import FINAL_STATUSES, Session
-from acp_proxy.jsonrpc.message import Message, Notification, Request, Response, id_key, notification
+from acp_proxy.inference.foreground import Change
+from acp_proxy.inference.session import FINAL_STATUSES, Session, State
+from acp_proxy.inference.triggers import HELPER_PREFIXES
+from acp_proxy.jsonrpc.message import Json, Message, Notification, Request, Response, id_key, notification
+
+# Between a cancel and the restart behind it where no `lifecycle.cancel_timeout` is set.
+RESTART_GRACE: Final = 15.0
 
 _STALL: Final = "stall"
 _TURN: Final = "turn"
@@ -25,21 +32,26 @@ _LADDER: Final = "ladder"
 
 
 class _Turn:
-    """What is open in one session, as far as a stall is concerned."""
+    """What is open in one session, as far as a stall is concerned; `left`: seconds left on stopped clocks."""
 
-    __slots__ = ("heard", "steps", "tools", "waits")
+    __slots__ = ("climbing", "clocks", "closed_tools", "heard", "helpers", "left", "people", "steps", "tools")
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Sequence[str]) -> None:
         self.heard = 0.0
         self.tools: set[str] = set()
-        self.waits: set[Any] = set()
-        self.steps: list[str] = []
+        self.closed_tools: set[str] = set()
+        self.helpers: set[Any] = set()
+        self.people: set[Any] = set()
+        self.steps = list(steps)
+        self.climbing = False
+        self.clocks: dict[Hashable, float] = {}
+        self.left: dict[Hashable, float] = {}
 
 
 class Stalls(Filter):
     """Watches every session's turn; `actions` are the steps `cancel` and `restart`, in order.
 
-    `restart` after `cancel` waits `cancel_timeout` for the cancel to be confirmed.
+    `confirmed`: somebody else restarts the agent when a cancel is not confirmed in time.
     """
 
     def __init__(
@@ -50,16 +62,16 @@ class Stalls(Filter):
         stall_after: float = 0.0,
         turn_timeout: float = 0.0,
         tool_timeout: float = 0.0,
-        cancel_timeout: float = 0.0,
         actions: Sequence[str] = (),
+        confirmed: bool = False,
     ) -> None:
         self._sessions = sessions
         self._findings = findings
         self._stall_after = stall_after
         self._turn_timeout = turn_timeout
         self._tool_timeout = tool_timeout
-        self._cancel_timeout = cancel_timeout
         self._actions = tuple(actions)
+        self._confirmed = confirmed
         self._alarms = Alarms()
         self._turns: dict[str, _Turn] = {}
         self._asked: dict[Any, str] = {}
@@ -73,16 +85,19 @@ class Stalls(Filter):
             if type(session_id) is str:
                 self._begin(session_id, at)
         elif type(message) is Response:
-            session_id = self._asked.pop(id_key(message.id), None)
-            if session_id is not None:
-                turn = self._turn(session_id)
-                turn.waits.discard(id_key(message.id))
-                turn.heard = at
+            self._settled(message.id, at)
         return message
 
     def back(self, message: Travels, at: float) -> Outcome:
         """Whatever the agent says of a session is a sign of life."""
+        if isinstance(message, Change):
+            if message.new is State.IDLE and not message.resume:
+                self._end(self._turn(message.session.id))
+            return message
         if not isinstance(message, (Notification, Request)):
+            return message
+        if message.method == "$/cancel_request":
+            self._settled(message.params.get("requestId"), at)
             return message
         session_id = message.params.get("sessionId")
         if type(session_id) is not str:
@@ -90,57 +105,122 @@ class Stalls(Filter):
         turn = self._turn(session_id)
         turn.heard = at
         if type(message) is Request:
-            key = id_key(message.id)
-            self._asked[key] = session_id
-            turn.waits.add(key)
+            self._ask(session_id, turn, message, at)
         elif message.method == "session/update":
-            self._update(session_id, turn, message.params.get("update"), at)
+            update = message.params.get("update")
+            if type(update) is dict:
+                self._update(session_id, turn, update, at)
         return message
 
-    def _update(self, session_id: str, turn: _Turn, update: Any, at: float) -> None:
-        if type(update) is not dict:
+    def _ask(self, session_id: str, turn: _Turn, message: Request, at: float) -> None:
+        key = id_key(message.id)
+        self._asked[key] = session_id
+        if message.method.startswith(HELPER_PREFIXES):
+            turn.helpers.add(key)
+        else:
+            self._wait(turn, key, at)
+
+    def _settled(self, token: Any, at: float) -> None:
+        """A request of the agent has been answered, or withdrawn."""
+        session_id = self._asked.pop(id_key(token), None)
+        if session_id is not None:
+            turn = self._turn(session_id)
+            turn.heard = at
+            turn.helpers.discard(id_key(token))
+            self._go_on(turn, id_key(token), at)
+
+    def _update(self, session_id: str, turn: _Turn, update: Json, at: float) -> None:
+        tag = update.get("sessionUpdate")
+        if tag == "state_update":
+            self._state(session_id, turn, update.get("state"), at)
             return
-        if update.get("sessionUpdate") == "state_update":
-            if update.get("state") == "running" and not self._is_timed(session_id):
-                self._begin(session_id, at)
+        tool_id = update.get("toolCallId")
+        if type(tool_id) is not str or tag not in ("tool_call", "tool_call_update"):
             return
-        tool_id, status = update.get("toolCallId"), update.get("status")
-        if type(tool_id) is not str or update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
-            return
-        if status in FINAL_STATUSES:
+        if update.get("status") in FINAL_STATUSES:
             turn.tools.discard(tool_id)
-            self._alarms.drop((_TOOL, session_id, tool_id))
-        elif tool_id not in turn.tools and (status is not None or update["sessionUpdate"] == "tool_call"):
+            turn.closed_tools.add(tool_id)
+            self._stop(turn, (_TOOL, session_id, tool_id))
+        elif tool_id not in turn.tools and (tag == "tool_call" or tool_id not in turn.closed_tools):
             turn.tools.add(tool_id)
             if self._tool_timeout:
-                self._alarms.set((_TOOL, session_id, tool_id), at + self._tool_timeout)
+                self._start(turn, (_TOOL, session_id, tool_id), at, self._tool_timeout)
+
+    def _state(self, session_id: str, turn: _Turn, state: Any, at: float) -> None:
+        """An agent that reports its states may begin by itself, and may ask somebody without our seeing it."""
+        if state == "idle":
+            self._end(turn)
+            return
+        if state == "requires_action":
+            self._wait(turn, _STALL, at)
+        else:
+            self._go_on(turn, _STALL, at)
+        if state != "unknown" and not (turn.clocks or turn.left):
+            self._begin(session_id, at)
 
     def _turn(self, session_id: str) -> _Turn:
         turn = self._turns.get(session_id)
         if turn is None:
-            turn = self._turns[session_id] = _Turn()
+            turn = self._turns[session_id] = _Turn(self._actions)
         return turn
-
-    def _is_timed(self, session_id: str) -> bool:
-        return self._alarms.is_set((_STALL, session_id)) or self._alarms.is_set((_TURN, session_id))
 
     def _begin(self, session_id: str, at: float) -> None:
         turn = self._turn(session_id)
-        if not self._busy(session_id):
-            # What an earlier turn left open is background now, and no excuse for this one.
-            for tool_id in turn.tools:
-                self._alarms.drop((_TOOL, session_id, tool_id))
-            turn.tools.clear()
         turn.heard = at
+        if self._busy(session_id) and (turn.clocks or turn.left):
+            return  # one more prompt in the same span of work (LC-06)
+        self._end(turn)
         turn.steps = list(self._actions)
+        turn.climbing = False
         if self._stall_after:
-            self._alarms.set((_STALL, session_id), at + self._stall_after)
+            self._start(turn, (_STALL, session_id), at, self._stall_after)
         if self._turn_timeout:
-            self._alarms.set((_TURN, session_id), at + self._turn_timeout)
+            self._start(turn, (_TURN, session_id), at, self._turn_timeout)
+
+    def _end(self, turn: _Turn) -> None:
+        """What the turn leaves open is background now, and no excuse for the next one."""
+        for key in list(turn.clocks):
+            self._stop(turn, key)
+        turn.left.clear()
+        turn.tools.clear()
+        turn.people.clear()
+        turn.helpers.clear()
 
     def _busy(self, session_id: str) -> bool:
         session = self._sessions.get(session_id)
         return session is not None and session.busy
+
+    # ------------------------------------------------------------ clocks
+
+    def _start(self, turn: _Turn, key: Hashable, at: float, seconds: float) -> None:
+        if turn.people:
+            turn.left[key] = seconds
+        else:
+            turn.clocks[key] = at + seconds
+            self._alarms.set(key, at + seconds)
+
+    def _stop(self, turn: _Turn, key: Hashable) -> None:
+        turn.left.pop(key, None)
+        if turn.clocks.pop(key, None) is not None:
+            self._alarms.drop(key)
+
+    def _wait(self, turn: _Turn, key: Any, at: float) -> None:
+        """Somebody is asked: all clocks stand still."""
+        turn.people.add(key)
+        for clock, due in turn.clocks.items():
+            self._alarms.drop(clock)
+            turn.left[clock] = due - at
+        turn.clocks.clear()
+
+    def _go_on(self, turn: _Turn, key: Any, at: float) -> None:
+        """One is asked no more; when it was the last, the clocks go on."""
+        if key not in turn.people:
+            return
+        turn.people.discard(key)
+        if not turn.people:
+            left, turn.left = turn.left, {}
+            for clock, seconds in left.items():
+                self._start(turn, clock, at, seconds)
 
     # ------------------------------------------------------------ time
 
@@ -155,6 +235,7 @@ class Stalls(Filter):
             assert isinstance(key, tuple)
             kind, session_id = key[0], key[1]
             turn = self._turn(session_id)
+            turn.clocks.pop(key, None)
             if not self._busy(session_id):
                 continue
             if kind == _LADDER:
@@ -164,38 +245,61 @@ class Stalls(Filter):
             elif kind == _TURN:
                 text = f"turn still open after {self._turn_timeout:g} s"
                 steps += self._breach(session_id, turn, text, at)
-            elif key[2] in turn.tools and not turn.waits:
+            else:
                 text = f"a tool call still open after {self._tool_timeout:g} s"
                 steps += self._breach(session_id, turn, text, at)
-            elif key[2] in turn.tools:
-                self._alarms.set(key, at + self._tool_timeout)
         return steps
 
     def _quiet(self, session_id: str, turn: _Turn, at: float) -> list[Step]:
         key = (_STALL, session_id)
-        if turn.tools or turn.waits:
-            self._alarms.set(key, at + self._stall_after)
+        if turn.tools or turn.helpers:
+            self._start(turn, key, at, self._stall_after)
             return []
-        due = turn.heard + self._stall_after
-        if due > at:
-            self._alarms.set(key, due)
+        quiet = self._stall_after - (at - turn.heard)
+        if quiet > 0:
+            self._start(turn, key, at, quiet)
             return []
         return self._breach(session_id, turn, f"nothing heard for {self._stall_after:g} s in an open turn", at)
 
     def _breach(self, session_id: str, turn: _Turn, text: str, at: float) -> list[Step]:
-        action = "repaired" if turn.steps else "noted"
-        finding = Finding(at, "V46", "agent", text, session=session_id, action=action, source="lifecycle 2.5")
-        self._findings.note(finding)
-        return self._climb(session_id, turn, at)
+        acts = bool(turn.steps) and not turn.climbing
+        self._findings.note(
+            Finding(
+                at,
+                "V46",
+                "agent",
+                text,
+                session=session_id,
+                action="repaired" if acts else "noted",
+                source="lifecycle 2.5",
+            )
+        )
+        return self._climb(session_id, turn, at) if acts else []
 
     def _climb(self, session_id: str, turn: _Turn, at: float) -> list[Step]:
         """Take the next step; one that waits for the step before is put off."""
         if not turn.steps:
             return []
+        turn.climbing = True
         step = turn.steps.pop(0)
         if step == "restart":
             turn.steps.clear()
             return [RestartAgent()]
-        if turn.steps:
-            self._alarms.set((_LADDER, session_id), at + self._cancel_timeout)
+        if turn.steps and not self._confirmed:
+            self._start(turn, (_LADDER, session_id), at, RESTART_GRACE)
         return [ToAgent(notification("session/cancel", {"sessionId": session_id}))]
+
+    # ------------------------------------------------------------ ends
+
+    def client_gone(self, at: float) -> Sequence[Step]:
+        """Nobody waits for the work any more; it is cancelled already."""
+        for turn in self._turns.values():
+            for key in turn.clocks:
+                self._alarms.drop(key)
+        self._turns.clear()
+        self._asked.clear()
+        return ()
+
+    def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
+        """All turns are over."""
+        return self.client_gone(at)

@@ -30,9 +30,15 @@ class CloseLeg:
 
 
 class RestartLeg:
-    """End the agent and start it anew; what follows goes to the new one."""
+    """End the agent, if it still runs, and start it anew after `delay` seconds; what follows goes to the new one.
 
-    __slots__ = ()
+    AgentRestarted says that it runs, LegClosed that it could not be started.
+    """
+
+    __slots__ = ("delay",)
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
 
 
 class SetDeadline:

@@ -51,4 +51,13 @@ class HostSaid:
         self.at = at
 
 
-Event = FramesReceived | LegClosed | DeadlinePassed | HostSaid
+class AgentRestarted:
+    """A RestartLeg is done; the new agent has been sent nothing but what followed it."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+
+Event = FramesReceived | LegClosed | DeadlinePassed | HostSaid | AgentRestarted

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from acp_proxy.policy.permission_rules import Rule
+
 
 class RelayOptions:
     """The settings that the relay and its filters obey; names follow the configuration's keys."""
@@ -12,20 +18,30 @@ class RelayOptions:
         "agent_version",
         "batch",
         "bridge",
+        "busy",
         "cancel_timeout",
         "close_timeout",
         "drop_sse",
         "end_markers",
+        "extension_timeout",
+        "idle_cancel",
         "load_settle",
         "max_held",
+        "permission_rules",
         "permission_timeout",
         "queue_boundary",
         "quiet_time",
         "requires_action",
+        "restart",
+        "restart_delay",
+        "restart_limit",
+        "restart_window",
         "serve",
         "settle",
+        "stall_action",
         "stall_after",
         "synonyms",
+        "tool_timeout",
         "turn_timeout",
         "unstable",
     )
@@ -48,6 +64,16 @@ class RelayOptions:
         permission_timeout: float = 0.0,
         turn_timeout: float = 0.0,
         stall_after: float = 0.0,
+        stall_action: tuple[str, ...] = (),
+        tool_timeout: float = 0.0,
+        extension_timeout: float = 0.0,
+        restart: str = "never",
+        restart_limit: int = 3,
+        restart_window: float = 60.0,
+        restart_delay: float = 0.2,
+        permission_rules: Sequence[Rule] = (),
+        busy: str = "pass",
+        idle_cancel: str = "forward",
         agent_initiated: str = "ignore",
         requires_action: str = "blocked",
         quiet_time: float = 30.0,
@@ -70,6 +96,16 @@ class RelayOptions:
         self.permission_timeout = permission_timeout
         self.turn_timeout = turn_timeout
         self.stall_after = stall_after
+        self.stall_action = stall_action
+        self.tool_timeout = tool_timeout
+        self.extension_timeout = extension_timeout
+        self.restart = restart
+        self.restart_limit = restart_limit
+        self.restart_window = restart_window
+        self.restart_delay = restart_delay
+        self.permission_rules = permission_rules
+        self.busy = busy
+        self.idle_cancel = idle_cancel
         self.agent_initiated = agent_initiated
         self.requires_action = requires_action
         self.quiet_time = quiet_time

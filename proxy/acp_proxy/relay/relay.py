@@ -13,7 +13,6 @@ from typing import Final
 from acp_proxy.acp.version import Role
 from acp_proxy.filters.base import Filter, ToHost
 from acp_proxy.filters.observe import Observe
-from acp_proxy.filters.patience import CancelPatience, PermissionPatience, Stalls
 from acp_proxy.filters.snapshot import Snapshot
 from acp_proxy.filters.told_states import ToldStates
 from acp_proxy.filters.translate.session_registry import Remembered
@@ -37,6 +36,7 @@ from acp_proxy.jsonrpc.message import (
     notification,
     result,
 )
+from acp_proxy.policy.stages import Stages
 from acp_proxy.relay.chain import Chain
 from acp_proxy.relay.commands import (
     CloseLeg,
@@ -52,7 +52,14 @@ from acp_proxy.relay.commands import (
     SetDeadline,
     StateReport,
 )
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
+from acp_proxy.relay.events import (
+    AgentRestarted,
+    DeadlinePassed,
+    Event,
+    FramesReceived,
+    HostSaid,
+    LegClosed,
+)
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.shortcut import TextRun, end_of_chunks, end_of_nameless_chunks, is_utf8, untouched
@@ -73,10 +80,11 @@ class Relay:
         plugin_filters: Sequence[Filter] = (),
         reporting: bool = False,
         remembered: Remembered | None = None,
+        chance: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        """`token` makes unguessable texts; `reporting` asks for an Emit of every frame and change.
+        """`token` makes unguessable texts, `chance` numbers from 0 up to 1 that spread restarts.
 
-        `remembered` holds the sessions of earlier runs; what becomes of them is told as commands.
+        `reporting` asks for an Emit of every frame and change. `remembered` holds the sessions of earlier runs; what becomes of them is told as commands.
         """
         self.findings = FindingLog()
         self.frames_received = 0
@@ -105,21 +113,15 @@ class Relay:
             options, self.engine, self.findings, snapshot, self._bridge, self._settle
         )
         self._observe = Observe(self.engine)
-        filters: list[Filter] = []
-        if options.permission_timeout:
-            filters.append(PermissionPatience(options.permission_timeout))
-        filters += plugin_filters
+        self._policy = Stages(options, self.engine, self.findings, token, chance)
+        self._revival = self._policy.revival
+        self._restart_due = False
+        filters: list[Filter] = [*self._policy.at_client, *plugin_filters]
         filters.append(snapshot)
         if reporting:
             filters.append(ToldStates(self._report_state))
         filters.append(self.negotiation)
-        if options.stall_after or options.turn_timeout:
-            filters.append(
-                Stalls(options.stall_after, options.turn_timeout, self.engine.sessions, self.findings)
-            )
-        filters.append(self._observe)
-        if options.cancel_timeout:
-            filters.append(CancelPatience(options.cancel_timeout))
+        filters += [*self._policy.before_engine, self._observe, *self._policy.at_agent]
         self._chain = Chain(filters, self._to_agent, self._to_client, self._restart, self._to_host)
         self._may_shortcut = not (
             plugin_filters or reporting or options.stall_after or options.agent_initiated != "ignore"
@@ -137,7 +139,13 @@ class Relay:
             self._chain.expire(at)
         elif type(event) is HostSaid:
             self._host_said(event.message, at)
+        elif type(event) is AgentRestarted and self._revival is not None:
+            self._chain.say(self._revival, self._revival.started(at), at)
         self._catch_up(at)
+        if self._restart_due:
+            self._restart_due = False
+            self._replace_agent(at)
+            self._catch_up(at)
         due = self._chain.next_deadline()
         if due != self._deadline:
             self._deadline = due
@@ -155,7 +163,7 @@ class Relay:
 
     def _receive(self, event: FramesReceived) -> None:
         leg, at = event.leg, event.at
-        whole = leg is Role.AGENT and self._shortcut and self._translator is None
+        whole = leg is Role.AGENT and self._passes_whole and self._translator is None
         for piece in event.lines:
             if type(piece) is Run:
                 self._run(piece, at)
@@ -171,9 +179,13 @@ class Relay:
                 self._line(leg, piece, at)
 
     @property
+    def _passes_whole(self) -> bool:
+        return self._shortcut and (self._revival is None or self._revival.up)
+
+    @property
     def recognize(self) -> Recognize | None:
         """How to find lines of the agent that may come as a Run; changes when the versions are settled."""
-        if not self._shortcut:
+        if not self._passes_whole:
             return None
         return end_of_chunks if self._translator is None else end_of_nameless_chunks
 
@@ -397,10 +409,17 @@ class Relay:
 
     def _agent_gone(self, event: LegClosed) -> None:
         """Everything the client still waits for fails, in the agent's name (lifecycle §2.3)."""
-        self._closed[Role.AGENT] = True
-        self._gone = {"code": INTERNAL_ERROR, "message": event.why}
+        gone: Json = {"code": INTERNAL_ERROR, "message": event.why}
         if event.data is not None:
-            self._gone["data"] = event.data
+            gone["data"] = event.data
+        if self._revival is not None and not self._closed[Role.CLIENT]:
+            delay = self._revival.delay_after_end(event.at)
+            if delay is not None:
+                self._chain.agent_gone(gone, event.at)
+                self._commands.append(RestartLeg(delay))
+                return
+        self._closed[Role.AGENT] = True
+        self._gone = gone
         if not self._closed[Role.CLIENT]:
             self._chain.agent_gone(self._gone, event.at)
         self._commands.append(CloseLeg(Role.CLIENT))
@@ -426,7 +445,24 @@ class Relay:
         self._commands.append(CloseLeg(Role.AGENT))
 
     def _restart(self) -> None:
-        self._commands.append(RestartLeg())
+        if self.negotiation.answered:
+            self._restart_due = True
+        else:
+            self._commands.append(RestartLeg())
+
+    def _replace_agent(self, at: float) -> None:
+        """Start an agent anew that still runs, but is of no use: its work ends first."""
+        revival = self._revival
+        assert revival is not None
+        if any(self._closed.values()) or revival.absent:
+            return
+        delay = revival.delay(at)
+        if delay is not None:
+            gone = {"code": INTERNAL_ERROR, "message": "the agent is restarted, it did not respond"}
+            self._chain.agent_gone(gone, at)
+            self._commands.append(RestartLeg(delay))
+        elif not revival.up:
+            self._commands.append(CloseLeg(Role.AGENT))
 
     # ------------------------------------------------------------ negotiation
 
@@ -443,7 +479,9 @@ class Relay:
         )
 
     def _settle(self, translator: Filter | None) -> None:
-        self._chain.replace(self.negotiation, translator)
+        self._chain.replace(
+            self.negotiation, translator if translator is not None else self._policy.same_version
+        )
         self._shortcut = self._may_shortcut
         self._translator = translator if isinstance(translator, V2Client) else None
 

@@ -29,7 +29,6 @@ class Close(Detector):
     def attached(self, session: SessionRecord, *, partial: bool = False) -> None:
         """Created, loaded or resumed; `partial` when what came before was not replayed."""
         session.bond = ATTACHED
-        session.closing = False
         session.partial = partial
 
     def reopened(self, session: SessionRecord, ok: bool) -> None:
@@ -59,7 +58,6 @@ class Close(Detector):
 
     def answered(self, session: SessionRecord, call: Call, message: Response) -> bool:
         """A close or archive was answered; answers whether the session is closed now."""
-        session.closing = False
         if message.is_error:
             missing = message.error.get("code") == RESOURCE_NOT_FOUND and call.method == "session/close"
             if not missing:

@@ -42,9 +42,16 @@ class Received:
 class Ids(Detector):
     """Judges ids, and whether a message may come from where it comes."""
 
-    __slots__ = ("initialized",)
+    __slots__ = ("_doubled", "initialized")
 
     initialized: bool
+    _doubled: dict[Any, int]
+
+    def begin(self) -> Ids:
+        """Nothing has been said yet."""
+        self.initialized = False
+        self._doubled = {}
+        return self
 
     def request(self, message: Request, sender: Role, in_flight: bool) -> None:
         """A request; `in_flight` when its id is already taken. A breach's detail is the error code it deserves."""
@@ -62,6 +69,8 @@ class Ids(Detector):
                 self._tell("V31", _session(message), text, message, leg=leg)
         elif in_flight:
             text = "request id reused in flight"
+            key = (sender, id_key(token))
+            self._doubled[key] = self._doubled.get(key, 0) + 1
             self._tell("V31", _session(message), text, message, leg=leg, detail="reused")
         self._direction(message, sender, "request")
 
@@ -80,7 +89,13 @@ class Ids(Detector):
             self._tell("V33", _session(message), text, message, leg=leg, detail=METHOD_NOT_FOUND)
 
     def stray_response(self, message: Message, sender: Role) -> None:
-        """A response to an id that is not open."""
+        """A response to an id that is not open; one that was used twice in flight is answered twice."""
+        key = (sender.other, id_key(message.body["id"]))
+        if key in self._doubled:
+            self._doubled[key] -= 1
+            if not self._doubled[key]:
+                del self._doubled[key]
+            return
         text = "response to an id that is not open"
         self._tell("V29", None, text, message, leg=CLIENT if sender is Role.CLIENT else AGENT)
 

@@ -41,6 +41,16 @@ class Misnamed:
         self.wrong = wrong
 
 
+class Refused:
+    """V21: a prompt refused after its echo; `told` when the agent has reported the failure as idle already."""
+
+    __slots__ = ("prompt", "told")
+
+    def __init__(self, prompt: PromptRecord, told: bool) -> None:
+        self.prompt = prompt
+        self.told = told
+
+
 class Prompts(Detector):
     """Follows each prompt from its request until it is both answered and echoed."""
 
@@ -137,7 +147,9 @@ class Prompts(Detector):
             self._claim(session, prompt, message_id, session.unclaimed.pop(message_id))
         if prompt.echo_id is not None:
             text = "a prompt refused after its insertion"
-            self._tell("V21", session, text, prompt.frame, prompt.echo_frame, message, detail=prompt)
+            told = session.state == "idle" and session.stop == "error"
+            detail = Refused(prompt, told)
+            self._tell("V21", session, text, prompt.frame, prompt.echo_frame, message, detail=detail)
             if message.error.get("code") != REQUEST_CANCELLED and session.state != "idle":
                 end_span(session, "error", None)
                 session.state = "idle" if session.state is not None else None
@@ -283,7 +295,9 @@ def echoes(blocks: list[Any], content: Any, whole: bool) -> bool:
     if content.get("type") != "text" or type(first) is not dict or first.get("type") != "text":
         return False
     said, prompt = content.get("text"), first.get("text")
-    return type(said) is str and type(prompt) is str and bool(said) and (prompt.startswith(said) or said.startswith(prompt) and said == _text(blocks))
+    if type(said) is not str or type(prompt) is not str or not said:
+        return False
+    return prompt.startswith(said) or said == _text(blocks)
 
 
 def _text(blocks: list[Any]) -> str | None:

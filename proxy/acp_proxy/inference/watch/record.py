@@ -107,7 +107,7 @@ class TerminalRecord:
 class Resumption:
     """An open `session/resume` or `session/load`: what has come before its answer (LC-14)."""
 
-    __slots__ = ("asked", "early_notice", "frame", "live", "method", "notice", "replayed_after", "reported")
+    __slots__ = ("asked", "frame", "live", "method", "replayed", "replayed_after", "reported")
 
     def __init__(self, method: str, asked: bool, live: bool, frame: int) -> None:
         self.method = method
@@ -116,8 +116,7 @@ class Resumption:
         self.frame = frame
         self.reported: Json | None = None
         self.replayed_after = 0
-        self.notice = False
-        self.early_notice = False
+        self.replayed = False
 
 
 class SessionRecord:
@@ -133,7 +132,6 @@ class SessionRecord:
         "cancelled_span",
         "cancelling",
         "child_cancel",
-        "closing",
         "covered",
         "declined",
         "extension",
@@ -143,7 +141,6 @@ class SessionRecord:
         "id",
         "idle_cancel",
         "idle_frame",
-        "inferred",
         "inserted",
         "insertion_frame",
         "late_answer",
@@ -183,7 +180,6 @@ class SessionRecord:
         self.child_cancel = False
         self.announced_late = False
         self.partial = False
-        self.closing = False
         # states
         self.state: str | None = None
         self.state_frame = 0
@@ -203,7 +199,6 @@ class SessionRecord:
         self.messages: set[str] = set()
         self.old_messages: set[str] = set()
         self.idle_frame = 0
-        self.inferred: Any = None
         # cancel
         self.cancelling = False
         self.cancel_frame = 0

@@ -37,7 +37,7 @@ class Resume(Detector):
         if not resumption.asked:
             resumption.asked = True
             self._tell("V11", session, "replay that nobody asked for", resumption.frame, message)
-        resumption.early_notice = True
+        resumption.replayed = True
         if resumption.reported is not None:
             resumption.replayed_after = frame_number(message) or 1
         return True
@@ -45,7 +45,7 @@ class Resume(Detector):
     def notice(self, session: SessionRecord, message: Message) -> None:
         """A notice between replayed content and the snapshot is most likely replayed too."""
         resumption = session.resumption
-        if resumption is not None and resumption.early_notice and resumption.reported is None:
+        if resumption is not None and resumption.replayed and resumption.reported is None:
             self._tell("V43", session, "a notice within a replay", resumption.frame, message)
 
     def reported(self, session: SessionRecord, update: Json, state: str) -> None:

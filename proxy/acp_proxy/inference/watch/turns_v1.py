@@ -76,12 +76,17 @@ class TurnsV1(Detector):
         if stop is None:
             self._tell("V47", session, "a prompt's answer without a stopReason", message)
         self._states.empty_turn(session, stop, message)
-        end_span(session, stop, None)
+        self._over(session, stop)
 
     def _failed(self, session: SessionRecord, message: Response) -> None:
         if session.cancelling and message.error.get("code") not in _NOT_TAKEN:
             self._not_cancelled(session, Stop(None, "cancelled"), message)
-        end_span(session, "error", None)
+        self._over(session, "error")
+
+    def _over(self, session: SessionRecord, stop: str | None) -> None:
+        """What trickles in after a v1 turn is not forbidden, a cancelled one's neither (LC-95)."""
+        end_span(session, stop, None)
+        session.cancelled_span = 0
 
     def _not_cancelled(self, session: SessionRecord, stop: Stop, message: Response) -> None:
         """Across a bridge the translator tells the cancelled end itself, and says so."""
