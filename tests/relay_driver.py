@@ -25,7 +25,7 @@ from acp_proxy.relay.commands import (
     Serve,
     SetDeadline,
 )
-from acp_proxy.relay.events import DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
+from acp_proxy.relay.events import AgentRestarted, DeadlinePassed, Event, FramesReceived, HostSaid, LegClosed
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.relay import Relay
 
@@ -120,6 +120,11 @@ class Said:
         return sum(isinstance(command, RestartLeg) for command in self.commands)
 
     @property
+    def delays(self) -> list[float]:
+        """The waits before the restarts, in seconds."""
+        return [command.delay for command in self.commands if isinstance(command, RestartLeg)]
+
+    @property
     def closed(self) -> list[Role]:
         return [command.leg for command in self.commands if isinstance(command, CloseLeg)]
 
@@ -168,6 +173,10 @@ class Driver:
 
     def agent_exits(self, why: str = "the agent exited with status 1", data: Any = None) -> Said:
         return self._handle(LegClosed(Role.AGENT, self.at, why, data))
+
+    def agent_returns(self) -> Said:
+        """A new process runs in the place of the one that is gone."""
+        return self._handle(AgentRestarted(self.at))
 
     def advance(self, seconds: float) -> Said:
         """Let time pass; every deadline on the way is kept at its moment."""

@@ -15,6 +15,7 @@ from acp_proxy.errors import PeerGoneError
 from acp_proxy.filters.base import Filter, Outcome, Step, ToClient
 from acp_proxy.jsonrpc.message import Message, notification
 from acp_proxy.relay.commands import FrameReport
+from acp_proxy.relay.events import AgentRestarted
 from acp_proxy.testing import Playbook, matches, memory_transports
 from acp_proxy.transport.base import Transport
 
@@ -112,21 +113,6 @@ def test_items_of_one_call_come_as_one_batch_at_one_time() -> None:
     play.agent_gets(PROMPT, CANCEL)
 
 
-def test_a_deadline_comes_exactly_when_it_is_due() -> None:
-    play = connected(1, cancel_timeout=3.0)
-    play.client_sends(PROMPT)
-    play.advance(1.0)
-    play.client_sends(CANCEL)
-    assert play.deadline == 4.0
-    play.advance(2.999)
-    play.client_gets()
-    play.advance(10.0)
-    play.client_gets({"id": 7, "result": {"stopReason": "cancelled"}})
-    assert play.sent[Role.CLIENT][-1].at == 4.0
-    assert play.now == pytest.approx(13.999)
-    assert play.deadline is None
-
-
 class _Ticker(Filter):
     """Says something every second, or at one moment for ever."""
 
@@ -140,6 +126,19 @@ class _Ticker(Filter):
     def expire(self, at: float) -> Sequence[Step]:
         self._due += self._step
         return [ToClient(notification("_tick", {"at": at}))]
+
+
+def test_a_deadline_comes_exactly_when_it_is_due() -> None:
+    play = Playbook(filters=[_Ticker(9.0)])
+    play.agent_sends({"method": "_x"})
+    assert play.deadline == 1.0
+    play.advance(0.999)
+    play.client_gets({"method": "_x"})
+    play.advance(5.0)
+    play.client_gets({"method": "_tick", "params": {"at": 1.0}})
+    assert play.sent[Role.CLIENT][-1].at == 1.0
+    assert play.now == pytest.approx(5.999)
+    assert play.deadline == 10.0
 
 
 def test_every_deadline_on_the_way_is_delivered_through_a_filter_of_the_test() -> None:
@@ -197,6 +196,21 @@ def test_a_restart_forgets_the_old_agents_open_requests() -> None:
     play.agent_gets({"params": {"protocolVersion": 2}}, {"params": {"protocolVersion": 1}})
     play.agent_answers("initialize", {"protocolVersion": 1})
     play.client_gets({"id": 0, "result": {"protocolVersion": 2}})
+
+
+def test_anything_else_happens_and_is_in_the_script() -> None:
+    play = Playbook()
+    play.happens(AgentRestarted(play.now))
+    with pytest.raises(AssertionError, match="\n    0.000  AgentRestarted$"):
+        play.client_gets({})
+
+
+def test_a_restarted_agent_may_speak_again() -> None:
+    play = connected(1, restart="always")
+    play.agent_leaves("killed")
+    assert play.restarts == 1
+    play.happens(AgentRestarted(play.now))
+    play.agent_answers("initialize", {"protocolVersion": 1})
 
 
 def test_answers_go_to_the_oldest_open_request() -> None:

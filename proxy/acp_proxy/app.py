@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
 import trio
 
@@ -28,6 +29,7 @@ from acp_proxy.transport.stdio import open_stdio
 if TYPE_CHECKING:
     from acp_proxy.host.executor import HostExecutor
     from acp_proxy.plugin_host.host import PluginHost
+    from acp_proxy.policy.permission_rules import Rule
     from acp_proxy.store.sessions import Registry
 
 _FLUSH_LOG: Final = 1.0
@@ -140,6 +142,63 @@ def list_plugins(settings: Settings) -> int:
     return 0
 
 
+def check(settings: Settings, files: Sequence[str], *, as_json: bool, states: bool, fail_on: str) -> int:
+    """Run `acp-proxy check`: judge recorded traffic, `-` being stdin, and write what is found on stdout.
+
+    Returns 0 where nothing was found that is as grave as `fail_on`, 1 where something was, 2 where a file
+    could not be used, which stderr names; the others are judged all the same.
+    """
+    from acp_proxy.trace.account import Account
+    from acp_proxy.trace.checking import Check, tokens
+    from acp_proxy.trace.format import TraceError
+    from acp_proxy.trace.traffic import traffic
+
+    options = observing_options(settings)
+    account = Account(sys.stdout.write, as_json=as_json, states=states)
+    frames = unusable = 0
+    for name in files:
+        shown = "<stdin>" if name == "-" else name
+        checked = Check(
+            lambda: Relay(options, token=tokens(), reporting=True), settings.limits.message_bytes
+        )
+        try:
+            with _input(name, shown) as file:
+                for judged in checked.run(traffic(file, shown)):
+                    account.add(shown, judged)
+        except TraceError as exc:
+            unusable += 1
+            print(f"Error: {printable(str(exc))}", file=sys.stderr)
+        frames += checked.frames
+    account.summary(len(files) - unusable, frames)
+    if unusable:
+        return 2
+    return 1 if account.at_least(fail_on) else 0
+
+
+def _input(name: str, shown: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    from acp_proxy.trace.format import TraceError
+
+    if name == "-":
+        return contextlib.nullcontext(sys.stdin.buffer)
+    try:
+        return open(name, "rb")
+    except OSError as exc:
+        raise TraceError(f"{shown}: cannot be read: {exc.strerror or exc}") from None
+
+
+def check_config(file: Path) -> int:
+    """Run `acp-proxy config check`: all mistakes on stdout, one a line; 2 if there are any, else 0."""
+    found = config.mistakes(file)
+    if not found:
+        try:
+            _permission_rules(config.load(file, [], {}))
+        except ConfigError as exc:
+            found = [f"{file}: {exc}"]
+    for text in found:
+        print(printable(text))
+    return 2 if found else 0
+
+
 async def _wrap(settings: Settings, command: list[str], log: Log, registry: Registry | None) -> int:
     plugins = _plugins(settings, log, lambda finding: relay.findings.note(finding))
     watchers = Watchers(log, plugins)
@@ -160,6 +219,7 @@ async def _wrap(settings: Settings, command: list[str], log: Log, registry: Regi
         relay = Relay(
             relay_options(settings),
             token=lambda: os.urandom(6).hex(),
+            chance=lambda: int.from_bytes(os.urandom(4), "big") / 2**32,
             plugin_filters=plugin_filters,
             reporting=watchers.reporting,
             remembered=Remembered(
@@ -260,6 +320,20 @@ def relay_options(settings: Settings) -> RelayOptions:
         permission_timeout=lifecycle.permission_timeout,
         turn_timeout=lifecycle.turn_timeout,
         stall_after=lifecycle.stall_after,
+        lifecycle=lifecycle.mode,
+        rules=lifecycle.rules,
+        answer_grace=lifecycle.answer_grace,
+        close_tools=lifecycle.close_tools,
+        stall_action=lifecycle.stall_action,
+        tool_timeout=lifecycle.tool_timeout,
+        extension_timeout=lifecycle.extension_timeout,
+        restart=settings.agent.restart,
+        restart_limit=settings.agent.restart_limit,
+        restart_window=settings.agent.restart_window,
+        restart_delay=settings.agent.restart_delay,
+        permission_rules=_permission_rules(settings),
+        busy=settings.prompts.busy,
+        idle_cancel=settings.prompts.idle_cancel,
         agent_initiated=inference.agent_initiated,
         requires_action=inference.requires_action,
         quiet_time=inference.quiet_time,
@@ -267,6 +341,35 @@ def relay_options(settings: Settings) -> RelayOptions:
         synonyms=settings.normalize.synonyms,
         unstable=settings.unstable,
     )
+
+
+def observing_options(settings: Settings) -> RelayOptions:
+    """Settings for a relay that only watches: what is inferred and noted, nothing of what is done about it."""
+    lifecycle, inference = settings.lifecycle, settings.inference
+    return RelayOptions(
+        bridge="off",
+        batch=settings.bridge.batch,
+        rules={rule: word for rule, word in lifecycle.rules.items() if word == "off"},
+        answer_grace=lifecycle.answer_grace,
+        stall_after=lifecycle.stall_after,
+        tool_timeout=lifecycle.tool_timeout,
+        turn_timeout=lifecycle.turn_timeout,
+        agent_initiated=inference.agent_initiated,
+        requires_action=inference.requires_action,
+        quiet_time=inference.quiet_time,
+        end_markers=inference.end_markers,
+        synonyms=settings.normalize.synonyms,
+        unstable=settings.unstable,
+    )
+
+
+def _permission_rules(settings: Settings) -> Sequence[Rule]:
+    """The rules that answer permissions; without any, nothing of them is even imported."""
+    if not settings.permissions.rules:
+        return ()
+    from acp_proxy.policy.permission_rules import read_rules
+
+    return read_rules(settings.permissions.rules)
 
 
 def _findings_file(path: str | None) -> IO[bytes] | None:

@@ -93,7 +93,7 @@ def cli() -> None:
 @click.option(
     "--lifecycle",
     type=click.Choice(["observe", "enforce", "strict"]),
-    help="What happens to a lifecycle violation; this version knows observe only.  [default: observe]",
+    help="What happens to a lifecycle violation: note it, repair it, refuse it.  [default: observe]",
 )
 @click.option(
     "--record",
@@ -135,6 +135,56 @@ def plugins(**options: Any) -> int:
     from acp_proxy import app
 
     return app.list_plugins(settings)
+
+
+@cli.command(
+    help="Judge recorded traffic: recordings of --record, or captures with one"
+    ' {"t", "dir": "c2a" or "a2c", "line"} a line. Each TRACE is a file, or - for stdin.',
+    epilog="Exit status: 0 clean, 1 findings, 2 unusable input.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as --findings writes them.")
+@click.option("--states", is_flag=True, help="Tell the states of each session too, with time and cause.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info"]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
+@_settings_options
+@click.argument("traces", nargs=-1, required=True, metavar="TRACE ...")
+def check(traces: tuple[str, ...], as_json: bool, states: bool, fail_on: str, **options: Any) -> int:
+    """Run `app.check`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.check(settings, list(traces), as_json=as_json, states=states, fail_on=fail_on)
+
+
+@cli.group("config", help="Help with the settings file.")
+def settings_file() -> None:
+    """The group of commands about configuration."""
+
+
+@settings_file.command("schema", help="Print the JSON Schema (draft 2020-12) of the settings file.")
+def config_schema() -> None:
+    """Print it in UTF-8, two spaces a level."""
+    import json
+
+    from acp_proxy.config_schema import schema
+
+    click.echo(json.dumps(schema(), indent=2, ensure_ascii=False))
+
+
+@settings_file.command("check", help="Tell every mistake in a settings file, with its line.")
+@click.argument("file", metavar="FILE")
+def config_check(file: str) -> int:
+    """Run `app.check_config`; its result is the exit status."""
+    from pathlib import Path
+
+    from acp_proxy import app
+
+    return app.check_config(Path(file))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

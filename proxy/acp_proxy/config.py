@@ -27,6 +27,14 @@ Count = Annotated[int, Meta(gt=0, description="a whole number above 0")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Text = Annotated[str, Meta(min_length=1, description="the path of a file")]
 Names = Annotated[tuple[str, ...], Meta(description="a list of strings")]
+Actions = Annotated[
+    tuple[Literal["cancel", "restart"], ...], Meta(description='a list of "cancel" and "restart"')
+]
+RuleWords = Annotated[
+    dict[str, Literal["observe", "enforce", "strict", "off"]],
+    Meta(description='a table of rules, each "observe", "enforce", "strict" or "off"'),
+]
+Tables = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of tables")]
 Served = Annotated[tuple[Literal["fs", "terminal"], ...], Meta(description='a list of "fs" and "terminal"')]
 
 OPTION_NAMES: Final = {
@@ -38,6 +46,8 @@ OPTION_NAMES: Final = {
     "log.format": "--log-format",
 }
 _PLUGINS: Final = "plugins"
+_RULES: Final = "lifecycle.rules"
+LAST_RULE: Final = 47  # of the lifecycle's catalogue; rules of our own are findings, not choices
 _SHOWN: Final = 40
 
 
@@ -63,11 +73,33 @@ class Bridge(Struct, frozen=True):
 class Lifecycle(Struct, frozen=True):
     """What happens to a lifecycle violation, and the ceilings of a turn in seconds, 0 = off."""
 
-    mode: Literal["observe"] = "observe"
+    mode: Literal["observe", "enforce", "strict"] = "observe"
+    rules: RuleWords = {}
+    answer_grace: Seconds = 1.0
+    close_tools: Switch = False
     cancel_timeout: Seconds = 0.0
     permission_timeout: Seconds = 0.0
     turn_timeout: Seconds = 0.0
+    tool_timeout: Seconds = 0.0
+    extension_timeout: Seconds = 0.0
     stall_after: Seconds = 0.0
+    stall_action: Actions = ()
+
+
+class Permissions(Struct, frozen=True):
+    """Who answers permission requests: the first rule that fits, else the client.
+
+    The tables are read, and refused, by `policy.permission_rules`.
+    """
+
+    rules: Tables = ()
+
+
+class Prompts(Struct, frozen=True):
+    """Prompts while a turn runs, between peers of one version, and cancels while none does."""
+
+    busy: Literal["pass", "queue", "reject", "steer"] = "pass"
+    idle_cancel: Literal["forward", "swallow"] = "forward"
 
 
 class Inference(Struct, frozen=True):
@@ -93,9 +125,16 @@ class Limits(Struct, frozen=True):
 
 
 class Agent(Struct, frozen=True):
-    """The agent process: the version offered to it, and its grace periods in seconds."""
+    """The agent process: the version offered to it, its grace periods in seconds, and its restarts.
+
+    `restart_limit` restarts in `restart_window` seconds; `restart_delay` is the first wait, in seconds.
+    """
 
     version: Literal["auto", 1, 2] = "auto"
+    restart: Literal["never", "idle", "always"] = "never"
+    restart_limit: Count = 3
+    restart_window: Seconds = 60.0
+    restart_delay: Seconds = 0.2
     eof_grace: Seconds = 5.0
     term_grace: Seconds = 3.0
 
@@ -138,6 +177,8 @@ class Settings(Struct, frozen=True):
 
     bridge: Bridge = Bridge()
     lifecycle: Lifecycle = Lifecycle()
+    permissions: Permissions = Permissions()
+    prompts: Prompts = Prompts()
     inference: Inference = Inference()
     normalize: Normalize = Normalize()
     limits: Limits = Limits()
@@ -169,6 +210,29 @@ def load(config_file: Path | None, sets: Sequence[str], options: Mapping[str, ob
     for text in sets:
         _choose(chosen, _leaves(_assigned(text, types), types, "--set"), types, "--set")
     return _built(chosen)
+
+
+def mistakes(config_file: Path) -> list[str]:
+    """Everything that is wrong in a file, each as `load` would say it, with the line where it stands."""
+    from acp_proxy.config_places import place
+
+    try:
+        table = _read(config_file)
+        text = config_file.read_text("utf-8", "replace")
+    except ConfigError as exc:
+        return [str(exc)]
+    types = _types()
+    found: list[tuple[int, str]] = []
+    for key, value in _leaves(table, types, str(config_file)):
+        singly = key == _RULES and isinstance(value, dict)
+        for part in ({name: word} for name, word in value.items()) if singly else (value,):
+            line = place(text, f"{key}.{next(iter(part))}" if singly else key)
+            source = f"{config_file}:{line}" if line is not None else str(config_file)
+            try:
+                _checked(key, part, types, source)
+            except ConfigError as exc:
+                found.append((line or 0, str(exc)))
+    return [said for _, said in sorted(found, key=lambda one: one[0])]
 
 
 def known_keys() -> dict[str, str]:
@@ -231,7 +295,10 @@ def _assigned(text: str, types: Mapping[str, Any]) -> dict[str, Any]:
     key = key.strip()
     if not equals or not all(key.split(".")):
         raise ConfigError(f"--set: expected KEY=VALUE, got {_shown(text)}")
-    value: object = raw if _is_plain_text(types.get(key), raw) else _toml_value(raw)
+    kind = types.get(key)
+    value: object = raw if _is_plain_text(kind, raw) else _toml_value(raw)
+    if isinstance(value, str) and _is_word_list(kind):
+        value = [word.strip() for word in value.split(",")]
     for part in reversed(key.split(".")):
         value = {part: value}
     assert isinstance(value, dict)
@@ -245,6 +312,12 @@ def _is_plain_text(kind: Any, raw: str) -> bool:
     if get_origin(kind) is Literal:
         return raw in get_args(kind)
     return Text in get_args(kind)
+
+
+def _is_word_list(kind: Any) -> bool:
+    """Whether the value is a list of known words, which one may write without brackets: `cancel,restart`."""
+    items = get_args(get_args(kind)[0]) if get_origin(kind) is Annotated else ()
+    return len(items) == 2 and items[1] is Ellipsis and get_origin(items[0]) is Literal
 
 
 def _toml_value(raw: str) -> object:
@@ -270,7 +343,7 @@ def _leaves(
         elif value:
             yield from _leaves(value, types, source, f"{key}.")
         elif key not in _sections(types):
-            raise _unknown(key, types, source)
+            yield key, value
 
 
 def _choose(
@@ -306,16 +379,27 @@ def _checked(key: str, value: object, types: Mapping[str, Any], source: str) -> 
         if key in _sections(types):
             raise _wrong(source, key, "a table", value)
         raise _unknown(key, types, source)
-    if key == "lifecycle.mode" and value in ("enforce", "strict"):
-        raise ConfigError(
-            f'{source}: {key}: "{value}" is not available: this version only observes ("observe")'
-        )
+    if key == _RULES and isinstance(value, dict):
+        return _checked_rules(value, source)
     if key == "agent.version" and value in ("1", "2"):
         value = int(str(value))
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
         raise _wrong(source, key, _expected(kind), value) from None
+
+
+def _checked_rules(table: Mapping[str, object], source: str) -> dict[str, object]:
+    """The words chosen for single rules; ConfigError for an unknown rule or word."""
+    rules = {f"V{number:02}" for number in range(1, LAST_RULE + 1)}
+    words = get_args(get_args(get_args(RuleWords)[0])[1])
+    for rule, word in table.items():
+        if rule not in rules:
+            raise ConfigError(f"{source}: {_RULES}: unknown rule {_printable(rule)}; rules are V01 to V{LAST_RULE}")
+        if word not in words:
+            expected = _expected(get_args(get_args(RuleWords)[0])[1])
+            raise _wrong(source, f"{_RULES}.{rule}", expected, word)
+    return dict(table)
 
 
 def _wrong(source: str, key: str, expected: str, value: object) -> ConfigError:

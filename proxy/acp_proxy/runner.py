@@ -34,6 +34,7 @@ from acp_proxy.relay.commands import (
 from acp_proxy.relay.events import (
     AgentRestarted,
     DeadlinePassed,
+    Ending,
     Event,
     FramesReceived,
     HostSaid,
@@ -237,11 +238,10 @@ class Runner:
         try:
             agent = await self._start(nursery)
         except AgentStartError as exc:
-            self._agent_gone = True
             why = f"agent {self._name!r} cannot be started: {exc.reason}"
             self._complain(why)
-            self._handle(LegClosed(Role.AGENT, self._now(), why))
-            nursery.start_soon(self._end_after_telling, exc.exit_status)
+            if self._has_ended(LegClosed(Role.AGENT, self._now(), why)):
+                nursery.start_soon(self._end_after_telling, exc.exit_status)
             return
         self._agent = agent
         self._reading_agent = trio.CancelScope()
@@ -283,7 +283,6 @@ class Runner:
 
     async def _agent_ended(self, agent: AgentProcess) -> None:
         status = agent.exit_status
-        self._agent_gone = True
         if status is None:
             why = f"agent {self._name!r} closed its output but is still running"
         else:
@@ -293,8 +292,15 @@ class Runner:
         data: dict[str, object] = {"stderr": agent.stderr_tail()[-_STDERR_LINES:]}
         if status is not None:
             data["exitStatus"] = status.status
-        self._handle(LegClosed(Role.AGENT, self._now(), why, data))
-        await self._end_after_telling(status.status if status is not None else 1)
+        if self._has_ended(LegClosed(Role.AGENT, self._now(), why, data)):
+            await self._end_after_telling(status.status if status is not None else 1)
+
+    def _has_ended(self, event: LegClosed) -> bool:
+        """Tell that the agent is gone; whether that is the end, or the relay has it started anew."""
+        generation = self._generation
+        self._agent_gone = True
+        self._handle(event)
+        return generation == self._generation
 
     async def _end_after_telling(self, status: int) -> None:
         """Whoever is still to send its first request learns the reason too, within reason."""
@@ -310,21 +316,25 @@ class Runner:
                     nursery.start_soon(either, self._client_left)
         self._end(status)
 
-    def _restart(self) -> None:
+    def _restart(self, delay: float) -> None:
         """Replace the agent; what is put from now on waits for the new one."""
         assert self._nursery is not None
+        self._agent_gone = False
         old, self._agent = self._agent, None
         self._generation += 1
         self._reading_agent.cancel()
         self._to_agent.close()
         self._to_agent = Outbox()
-        self._nursery.start_soon(self._replace, old)
+        self._nursery.start_soon(self._replace, old, delay)
 
-    async def _replace(self, old: AgentProcess | None) -> None:
+    async def _replace(self, old: AgentProcess | None, delay: float) -> None:
         assert self._nursery is not None
         if old is not None:
             await old.terminate_now()
+        await trio.sleep(delay)
         await self._start_agent(self._nursery)
+        if self._agent is not None:
+            self._handle(AgentRestarted(self._now()))
 
     # ------------------------------------------------------------ time, signals, the end
 
@@ -349,11 +359,9 @@ class Runner:
                 if self._agent is not None:
                     await self._agent.kill()
                 continue
-            at = self._now()
-            self._handle(LegClosed(Role.CLIENT, at, "acp-proxy is ending"))
-            name = signal.Signals(number).name
             self._agent_gone = True
-            self._handle(LegClosed(Role.AGENT, at, f"acp-proxy was ended by {name}"))
+            why = f"acp-proxy was ended by {signal.Signals(number).name}"
+            self._handle(Ending(self._now(), why))
             self._end(128 + number)
 
     async def _finish(self) -> None:

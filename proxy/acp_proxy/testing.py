@@ -24,7 +24,9 @@ from acp_proxy.relay.commands import (
     CloseLeg,
     Divert,
     Emit,
+    Forget,
     Report,
+    Remember,
     RestartLeg,
     SendFrames,
     Serve,
@@ -70,6 +72,7 @@ class Playbook:
         self.reports: list[Report] = []
         self.diverted: list[bytes] = []
         self.served: list[Serve] = []
+        self.remembered: list[Remember | Forget] = []
         self.restarts = 0
         self._splitters = {leg: LineSplitter(_LIMIT) for leg in Role}
         self._left: set[Role] = set()
@@ -110,6 +113,11 @@ class Playbook:
             self._script.append(f"{self.now:9.3f}  deadline")
             self._handle(DeadlinePassed(self.now))
         raise AssertionError(f"the relay keeps asking to be woken at {self.now:g}" + self._told())
+
+    def happens(self, event: Event) -> None:
+        """Let anything else happen, such as AgentRestarted or HostSaid; its `at` should be `now`."""
+        self._script.append(f"{self.now:9.3f}  {type(event).__name__}")
+        self._handle(event)
 
     def client_leaves(self) -> None:
         """Let the client close its end."""
@@ -194,9 +202,12 @@ class Playbook:
                 self.closed.add(command.leg)
             elif isinstance(command, Serve):
                 self.served.append(command)
+            elif isinstance(command, (Remember, Forget)):
+                self.remembered.append(command)
             else:
                 assert isinstance(command, RestartLeg)
                 self.restarts += 1
+                self._left.discard(Role.AGENT)
                 self._splitters[Role.AGENT] = LineSplitter(_LIMIT)
                 self._open[Role.AGENT].clear()
 

@@ -131,6 +131,16 @@ def test_a_close_that_fails_closes_nothing() -> None:
     assert wire.result(stop="cancelled") == ["idle(cancelled)"]
 
 
+def test_a_close_that_fails_leaves_the_client_s_own_cancel_alone() -> None:
+    wire = begun()
+    wire.permission(1, "t1")
+    wire.ask(3, "session/close")
+    wire.cancel()
+    wire.fail(3, -32601)
+    assert wire.answer(1, "cancelled") == []
+    assert wire.fail() == ["idle(cancelled)"]
+
+
 def test_a_closed_session_stays_closed_when_its_deletion_fails() -> None:
     wire = begun()
     wire.ask(3, "session/close")

@@ -1,8 +1,8 @@
 """Random v1 agents and clients: after every message the engine and the model say the same.
 
 The model is `lifecycle_model`, written from the specification. Where the text leaves a case open
-nothing is generated for it: a load within a close, a close of what is closed, and news of the
-turn's own tools in a replay beyond what is known of them.
+nothing is generated for it: a load within a close, a close of what is closed, a close that fails under
+an open turn, and news of the turn's own tools in a replay beyond what is known of them.
 
 HYPOTHESIS_PROFILE=deep searches long and at random; otherwise it takes seconds and always tries the
 same conversations, so that it never fails for one change in place of another.
@@ -33,7 +33,7 @@ settings.register_profile(
     "lifecycle",
     derandomize=True,
     deadline=None,
-    max_examples=200,
+    max_examples=300,
     stateful_step_count=50,
     suppress_health_check=SLOW_IS_FINE,
 )
@@ -59,13 +59,22 @@ STATUSES = (
 STOPS = ("end_turn", "max_tokens", "cancelled", "refusal", "_x")
 TAGS = ("agent_message_chunk", "plan", "user_message_chunk", "usage_update", "new_kind")
 # How often each side does what, as far as it can.
-CLIENT = {"prompt": 5, "cancel": 2, "load": 1, "close": 1, "other_request": 1, "answer": 6, "serve": 3}
+CLIENT = {
+    "prompt": 8,
+    "prompt_more": 1,
+    "cancel": 1,
+    "load": 1,
+    "close": 1,
+    "other_request": 1,
+    "answer": 6,
+    "serve": 4,
+}
 AGENT = {
     "tool": 6,
-    "permission": 5,
+    "permission": 6,
     "elicitation": 2,
     "helper": 1,
-    "end_turn": 4,
+    "end_turn": 3,
     "fail_turn": 1,
     "finish_load": 2,
     "finish_close": 1,
@@ -164,6 +173,7 @@ class Conversation(RuleBasedStateMachine):
 
     def act(self, weights: dict[str, int], data: st.DataObject) -> None:
         possible = {
+            "prompt": not self.model["s1"].open,
             "answer": self.any_open(Role.AGENT, "wait", "other"),
             "serve": self.any_open(Role.AGENT, "helper"),
             "end_turn": self.any_open(Role.CLIENT, "prompt"),
@@ -184,6 +194,8 @@ class Conversation(RuleBasedStateMachine):
         session = data.draw(st.sampled_from(("s1",) * 6 + ("s2", "native")))
         told = self.model[session].prompt(self.next_key(Role.CLIENT))
         self.ask(Role.CLIENT, "prompt", session, "session/prompt", {"prompt": []}, told)
+
+    prompt_more = prompt
 
     def cancel(self, data: st.DataObject) -> None:
         session = self.session(data)
@@ -289,7 +301,9 @@ class Conversation(RuleBasedStateMachine):
 
     def finish_close(self, data: st.DataObject) -> None:
         token, _, _, session = self.take(data, Role.CLIENT, "close")
-        code = data.draw(st.sampled_from((None, -32002, -32601)))
+        # What becomes of a turn whose close fails is left open by the text.
+        codes = (None, -32002) if self.model[session].open else (None, -32002, -32601)
+        code = data.draw(st.sampled_from(codes))
         told = self.model[session].close_error() if code == -32601 else self.model[session].close_result()
         answer: dict[str, Any] = (
             {"result": {}} if code is None else {"error": {"code": code, "message": "no"}}

@@ -62,6 +62,7 @@ class Lifecycle(Filter):
         rules: Mapping[str, str] | None = None,
         close_tools: bool = False,
         synonyms: bool = False,
+        inference: Rules | None = None,
     ) -> None:
         self._watch = watch
         self._findings = findings
@@ -69,8 +70,9 @@ class Lifecycle(Filter):
         self._rules = dict(rules or {})
         self._repairs = Repairs(watch.book, token, close_tools=close_tools, synonyms=synonyms)
         self._close_tools = close_tools
+        self._inference = inference if inference is not None else Rules()
         self._inferred: dict[str, Inferred] = {}
-        self._prompt_keys: dict[object, str] = {}
+        self._over = False
         self.rewrites = mode != OBSERVE or any(word in (ENFORCE, STRICT) for word in self._rules.values())
 
     def response_to(self, rule: str) -> str:
@@ -81,7 +83,9 @@ class Lifecycle(Filter):
     def action(self, rule: str, done: str) -> str | None:
         """The action of a finding the relay makes itself; None when the rule is off."""
         chosen = self.response_to(rule)
-        return None if chosen == OFF else NOTED if chosen == OBSERVE else REFUSED if chosen == STRICT else done
+        return (
+            None if chosen == OFF else NOTED if chosen == OBSERVE else REFUSED if chosen == STRICT else done
+        )
 
     # ------------------------------------------------------------ messages
 
@@ -98,10 +102,10 @@ class Lifecycle(Filter):
 
     def _pass(self, message: Message, sender: Role, at: float) -> Outcome:
         watch = self._watch
+        if self._over:
+            return message
         if self.rewrites:
             self._as_judged(message)
-            if self._repairs.request_ids.any and sender is Role.CLIENT:
-                message = self._restored(message, sender)
         found, sound = watch.form(message, sender)
         passage: Passage | None = None
         if found:
@@ -109,7 +113,9 @@ class Lifecycle(Filter):
             self._respond(found, passage)
             if passage.message is None:
                 return passage.outcome()
-            message = passage.message
+            if passage.message is not message:
+                passage.message.frame = _encoded(passage.message.body, message.frame)
+                message = passage.message
         found = watch.take(message, sender, at, sound)
         if not found and passage is None and not self.rewrites:
             return message
@@ -119,9 +125,9 @@ class Lifecycle(Filter):
             self._rename(passage)
         if found:
             self._respond(found, passage)
-            if passage.refused and type(message) is Request and sender is Role.CLIENT:
-                watch.undo(message)
-        if self._inferred:
+            if passage.refused and type(message) is Request:
+                watch.undo(message, sender)
+        if self._inferred and passage.message is not None:
             self._infer(passage, message)
         if self._repairs.answered[sender.other] and self._repairs.is_late(message, sender):
             passage.drop()
@@ -130,18 +136,15 @@ class Lifecycle(Filter):
         return passage.outcome()
 
     def _as_judged(self, message: Message) -> None:
-        frame = message.frame
-        if frame is not None:
-            try:
-                message.frame = Frame(codec.encode(message.body), frame.number)
-            except codec.EncodeError:
-                message.frame = None  # the relay says so where it is sent
+        message.frame = _encoded(message.body, message.frame)
 
     def _rename(self, passage: Passage) -> None:
         message = passage.message
         ids = self._repairs.message_ids
         if ids.any and type(message) is Notification and passage.sender is Role.AGENT:
-            passage.message = ids.pass_update(message)
+            session = self._watch.book.sessions.get(str(message.params.get("sessionId")))
+            replayed = session is not None and session.resumption is not None
+            passage.message = ids.pass_update(message, replayed=replayed)
 
     def _respond(self, found: Sequence[Breach], passage: Passage) -> None:
         for breach in found:
@@ -161,7 +164,6 @@ class Lifecycle(Filter):
                     frames=breach.frames,
                     action=action,
                     source=breach.source,
-                    severity=breach.severity,
                 )
             )
 
@@ -190,7 +192,7 @@ class Lifecycle(Filter):
         if rule == "V38" and type(message) is Notification:
             passage.drop()
             return REFUSED
-        if rule not in _STRICT_DROPS or breach.severity == "info":
+        if rule not in _STRICT_DROPS:
             return None
         if type(message) is Request:
             code = INVALID_PARAMS if rule == "V42" else INVALID_REQUEST
@@ -208,7 +210,7 @@ class Lifecycle(Filter):
     def _begin_inference(self, breach: Breach, passage: Passage) -> str:
         session_id = breach.session
         assert session_id is not None
-        inferred = self._inferred[session_id] = Inferred(session_id, Rules())
+        inferred = self._inferred[session_id] = Inferred(session_id, self._inference)
         session = self._watch.book.sessions[session_id]
         open_prompts = [key for key, prompt in session.prompts.items() if not prompt.answered]
         for change in inferred.begin(open_prompts, passage.at):
@@ -217,10 +219,10 @@ class Lifecycle(Filter):
 
     def _infer(self, passage: Passage, message: Message) -> None:
         """Follow the sessions whose states are inferred; the agent's own first snapshot ends that for good."""
-        session_id = self._session_of(message)
-        inferred = self._inferred.get(session_id) if session_id is not None else None
-        if inferred is None or session_id is None:
+        inferred = self._inferred_of(message, passage.sender)
+        if inferred is None:
             return
+        session_id = inferred.session.id
         if _is_snapshot(message):
             del self._inferred[session_id]
             return
@@ -229,28 +231,17 @@ class Lifecycle(Filter):
                 if change.new is State.IDLE:
                     self._respond(self._watch.ended(session_id, message, passage.at), passage)
                 passage.before.append(self._told(change))
-            elif passage.sender is Role.CLIENT:
-                passage.after.append(self._told(change))
             else:
                 passage.after.append(self._told(change))
 
-    def _session_of(self, message: Message) -> str | None:
-        """The session of a message; an answer's is that of the request it answers."""
+    def _inferred_of(self, message: Message, sender: Role) -> Inferred | None:
+        """The inferred session a message belongs to; an answer's is the one that waits for it."""
         if isinstance(message, (Request, Notification)):
             session_id = message.params.get("sessionId")
-            session_id = session_id if type(session_id) is str else None
-            if type(message) is Request and session_id is not None:
-                self._prompt_keys[id_key(message.id)] = session_id
-            return session_id
+            return self._inferred.get(session_id) if type(session_id) is str else None
         assert type(message) is Response
-        return self._prompt_keys.pop(id_key(message.id), None) or self._only_inferred(message)
-
-    def _only_inferred(self, message: Response) -> str | None:
         key = id_key(message.id)
-        for session_id, inferred in self._inferred.items():
-            if key in inferred.session.prompts:
-                return session_id
-        return None
+        return next((one for one in self._inferred.values() if one.awaits(key, sender)), None)
 
     def _told(self, change: Change) -> Step:
         return ToClient(notification("session/update", snapshot_params(change)))
@@ -260,7 +251,7 @@ class Lifecycle(Filter):
     def _cancelled_change(self, change: Change) -> None:
         """The end of a cancelled v1 turn is told as its answer will be (V12)."""
         ending = change.ending
-        if not self.rewrites or self._watch.book.bridged or not change.after_cancel or ending is None:
+        if not change.after_cancel or ending is None:
             return
         if self.response_to("V12") not in (ENFORCE, STRICT) or change.new is not State.IDLE:
             return
@@ -277,8 +268,11 @@ class Lifecycle(Filter):
         self._respond(self._watch.expire(at), passage)
         return [*passage.before, *passage.after]
 
-    def client_gone(self, at: float) -> None:
-        """The client has left: what is known only by its absence is known now, and only noted."""
+    def end(self, at: float) -> None:
+        """The client has left: what is known only by its absence is known now; what follows is no breach."""
+        if self._over:
+            return
+        self._over = True
         for breach in self._watch.client_gone():
             chosen = self.response_to(breach.rule)
             if chosen != OFF:
@@ -301,6 +295,16 @@ class Lifecycle(Filter):
             steps += [self._told(change) for change in inferred.gone(error, at)]
         self._inferred.clear()
         return steps
+
+
+def _encoded(body: Json, frame: Frame | None) -> Frame | None:
+    """The frame a body leaves as, with the number it came with; none where the relay is to say why not."""
+    if frame is None:
+        return None
+    try:
+        return Frame(codec.encode(body), frame.number)
+    except codec.EncodeError:
+        return None
 
 
 def _is_snapshot(message: Message) -> bool:

@@ -49,8 +49,8 @@ class MessageIds:
         """A message the client must never see (V22)."""
         self._dropped.add((session_id, message_id))
 
-    def pass_update(self, message: Notification) -> Notification | None:
-        """Rename, or drop what the client knows already; other messages come out as they went in."""
+    def pass_update(self, message: Notification, *, replayed: bool) -> Notification | None:
+        """Rename, or drop what the client knows already; a replay tells everything anew."""
         params = message.params
         update, session_id = params.get("update"), params.get("sessionId")
         if type(update) is not dict or update.get("sessionUpdate") not in _USER:
@@ -65,7 +65,7 @@ class MessageIds:
             self._find(session_id, message_id, update.get("content"), whole)
         told = self.told(session_id, message_id)
         made = self._made.get((session_id, told))
-        if made is not None and (not whole or update.get("content") == made):
+        if made is not None and not replayed and (not whole or update.get("content") == made):
             return None
         if told == message_id:
             return message
@@ -86,7 +86,7 @@ def renamed_update(message: Notification, message_id: str) -> Notification:
     update = params["update"]
     changed = {**params, "update": {**update, "messageId": message_id}}
     return Notification(
-        {**message.body, "params": marked(changed, "orig", {"messageId": update["messageId"]})}, message.frame
+        {**message.body, "params": marked(changed, "orig", {"messageId": update["messageId"]})}
     )
 
 
@@ -109,7 +109,7 @@ class RequestIds:
         own_id = f"acp-proxy-{self._last}"
         self._given[sender, own_id] = message.id
         self._ours[sender, id_key(message.id)] = own_id
-        return Request({**message.body, "id": own_id}, message.frame)
+        return Request({**message.body, "id": own_id})
 
     def restore(self, message: Message, sender: Role) -> Message:
         """An answer under the id its asker gave, a withdrawal under the id the other side knows."""

@@ -135,7 +135,9 @@ class Repairs:
             return NOTED
         if type(message) is Notification:
             update = dict(message.params["update"])
-            original = {key: update.pop(key) for key in ("stopReason", "error") if update.get(key) is not None}
+            original = {
+                key: update.pop(key) for key in ("stopReason", "error") if update.get(key) is not None
+            }
             update["stopReason"] = stop.wanted
             params = {**message.params, "update": update}
             if original:
@@ -279,7 +281,7 @@ class Repairs:
         if not original:
             return NOTED
         body = {**message.body, minted.holder: marked(holder, "orig", original)}
-        passage.message = type(message)(body, message.frame)
+        passage.message = type(message)(body)
         return REPAIRED
 
     # ------------------------------------------------------------ people

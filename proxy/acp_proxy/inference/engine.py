@@ -7,16 +7,19 @@ the agent or truly came from it. It changes no message and sends none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acp_proxy.acp.version import Role, Version
 from acp_proxy.inference import foreground, triggers
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.foreground import Change, Hole, Rules
 from acp_proxy.inference.pending import Pending
-from acp_proxy.inference.session import Session
+from acp_proxy.inference.session import Phase, Session
 from acp_proxy.inference.triggers import Kind
 from acp_proxy.jsonrpc.message import Json, Message, Notification, Request, Response, id_key
+
+if TYPE_CHECKING:
+    from acp_proxy.inference.sightings import Sightings
 
 _NO_CHANGE: tuple[Change, ...] = ()
 
@@ -53,6 +56,7 @@ class Engine:
         self.sessions: dict[str, Session] = {}
         self.from_client: Pending[ClientCall] = Pending()
         self.from_agent: Pending[AgentCall] = Pending()
+        self.sightings: Sightings | None = None
         self._findings = findings
         self._updates = triggers.UPDATES[Version.V1]
         self._working_alone: set[str] = set()
@@ -123,8 +127,16 @@ class Engine:
         if type(params) is not dict:
             return _NO_CHANGE
         method = body["method"]
+        rules = self.rules
         changes: Sequence[Change] = _NO_CHANGE
+        if self.sightings is not None:
+            self.sightings.call(message, method, "notification", params, at)
         session_id = params.get("sessionId")
+        marked = (
+            bool(rules.end_markers)
+            and rules.agent_initiated != "ignore"
+            and triggers.ends_by_mark(rules.end_markers, params, method)
+        )
         if method == "session/update":
             update = params.get("update")
             if type(session_id) is not str or type(update) is not dict:
@@ -133,7 +145,7 @@ class Engine:
             kind = self._updates.get(tag, Kind.UPDATE) if type(tag) is str else Kind.UPDATE
             detail: Any = None
             if kind is Kind.TOOL:
-                detail = triggers.tool_news(update, tag == "tool_call", self.rules.synonyms)
+                detail = triggers.tool_news(update, tag == "tool_call", rules.synonyms)
                 if detail is None:
                     return _NO_CHANGE
             elif kind is Kind.STATE:
@@ -143,11 +155,21 @@ class Engine:
             elif tag == "subagent_update":
                 self._hear_of_child(update, at)
             changes = self._move(self.session(session_id), kind, detail, at, message)
-        if self.rules.end_markers and self._working_alone and type(session_id) is str:
-            session = self.session(session_id)
-            if session.auto and triggers.ends_by_mark(self.rules.end_markers, params, method):
-                changes = [*changes, *self._move(session, Kind.END_MARK, None, at)]
+        if (marked or rules.hints) and type(session_id) is str and session_id in self.sessions:
+            changes = [*changes, *self._beside(self.sessions[session_id], marked, params, method, at)]
         return changes
+
+    def _beside(
+        self, session: Session, marked: bool, params: Json, method: str, at: float
+    ) -> Iterator[Change]:
+        """What a notification says beside the protocol: that work has ended, or a hint at the state."""
+        if session.phase is Phase.CLOSED:
+            return
+        if marked and session.auto:
+            yield from self._move(session, Kind.END_MARK, None, at)
+        for hint in self.rules.hints:
+            if triggers.is_marked(hint.mark, params, method):
+                yield from self._move(session, Kind.HINT, hint, at)
 
     def _hear_of_child(self, update: Json, at: float) -> None:
         """A parent's word on its child's state is a native report of the child (§2.1)."""
@@ -181,6 +203,8 @@ class Engine:
         session_id = params.get("sessionId")
         call = AgentCall(method, session_id if type(session_id) is str else None, None)
         self.from_agent.add(message.id, call)
+        if self.sightings is not None:
+            self.sightings.call(message, method, "request", params, at)
         if call.session_id is None:
             return _NO_CHANGE
         key = id_key(message.id)
@@ -206,6 +230,8 @@ class Engine:
         call = self.from_client.pop(message.id)
         if call is None:
             return _NO_CHANGE
+        if self.sightings is not None and not message.is_error:
+            self.sightings.result(message, call.method, message.result, at)
         meaning = triggers.CLIENT_REQUESTS.get(call.method)
         if meaning is None:
             return _NO_CHANGE

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from acp_proxy.acp.version import Version
 from acp_proxy.inference.session import FINAL_STATUSES, Owner, Phase, Session, State, Tool, Wait
-from acp_proxy.inference.triggers import Ending, Kind, ToolNews
-from acp_proxy.jsonrpc.message import REQUEST_CANCELLED, Json
+from acp_proxy.inference.triggers import Ending, Hint, Kind, ToolNews
+from acp_proxy.jsonrpc.message import INTERNAL_ERROR, REQUEST_CANCELLED, Json
 
 # (foreground, waiting for a person, something moves) -> state
 DERIVED: Final[dict[tuple[bool, bool, bool], State]] = {
@@ -36,7 +36,7 @@ AGENT_INITIATED_DELAY: Final = 1.0
 class Rules:
     """The switches of lifecycle §2.5 that change what is inferred; times in seconds."""
 
-    __slots__ = ("agent_initiated", "any_wait", "end_markers", "quiet_time", "synonyms")
+    __slots__ = ("agent_initiated", "any_wait", "end_markers", "hints", "quiet_time", "synonyms")
 
     def __init__(
         self,
@@ -46,7 +46,9 @@ class Rules:
         quiet_time: float = 30.0,
         end_markers: tuple[str, ...] = (),
         synonyms: bool = False,
+        hints: tuple[Hint, ...] = (),
     ) -> None:
+        self.hints = hints
         self.agent_initiated = agent_initiated
         self.any_wait = any_wait
         self.quiet_time = quiet_time
@@ -86,7 +88,7 @@ class Change:
 def derive(session: Session, rules: Rules) -> State:
     """The state that follows from the record (§2.2); while cancelling, waiting never turns into running."""
     waiting = session.foreground_waits > 0
-    moving = waiting and not rules.any_wait and session.progressing
+    moving = waiting and not rules.any_wait and not session.blocked and session.progressing
     state = DERIVED[session.foreground, waiting, moving]
     if session.cancelled and session.state is State.REQUIRES_ACTION and state is State.RUNNING:
         return State.REQUIRES_ACTION
@@ -142,6 +144,8 @@ def _prompt(session: Session, key: Any, at: float, rules: Rules) -> Change | Non
         session.moving.clear()
         session.cancelled = False
         session.auto = False
+        session.blocked = False
+        session.failure = None
     session.prompts.add(key)
     session.last_heard = at
     return None
@@ -153,6 +157,10 @@ def _prompt_ended(session: Session, ending: Ending, at: float, rules: Rules) -> 
     session.prompts.discard(ending.key)
     if session.prompts:
         return None
+    failure = session.failure
+    if failure is not None and ending.error is None and ending.stop_reason in (None, "end_turn"):
+        given = ending.given or ending.stop_reason
+        ending = Ending(ending.key, None, ending.usage, failure, given, hinted=True)
     return _end(session, ending, at)
 
 
@@ -161,6 +169,8 @@ def _end(session: Session, ending: Ending | None, at: float) -> Change:
     cancelled = session.cancelled
     session.cancelled = False
     session.auto = False
+    session.blocked = False
+    session.failure = None
     for tool_id in session.open_foreground:
         session.tools[tool_id].owner = Owner.BACKGROUND
     session.open_foreground.clear()
@@ -269,6 +279,7 @@ def _replay(session: Session, detail: Any, at: float, rules: Rules) -> Change | 
 def _replay_done(session: Session, detail: Any, at: float, rules: Rules) -> Change | None:
     session.replays = max(0, session.replays - 1)
     session.phase = Phase.ATTACHED
+    session.ended_at = max(session.ended_at, at)  # a replay has a tail as a turn has (RA-16)
     if not session.foreground:
         for tool in session.tools.values():
             if tool.status not in FINAL_STATUSES:
@@ -324,6 +335,8 @@ def _maybe_begin(session: Session, at: float, rules: Rules) -> None:
     """
     if rules.agent_initiated == "ignore" or session.replays or session.cancelled:
         return
+    if session.phase is Phase.CLOSING:
+        return
     if at - session.ended_at < AGENT_INITIATED_DELAY:
         return
     session.auto = True
@@ -340,6 +353,33 @@ def _quiet(session: Session, detail: Any, at: float, rules: Rules) -> Change | N
     if not session.auto or session.prompts or session.foreground_waits or session.progressing:
         return None
     return _end(session, None, at)
+
+
+def _hint(session: Session, hint: Hint, at: float, rules: Rules) -> Change | None:
+    """What the agent says beside the protocol of itself (RA-25).
+
+    It begins and ends only work without a prompt; an open prompt ends by its answer, whatever is hinted.
+    What is said during a replay may be part of it.
+    """
+    session.last_heard = at
+    if session.replays:
+        return None
+    if hint.state == "error":
+        failure: Json = {"code": INTERNAL_ERROR, "message": hint.error or "the agent reports an error"}
+        if session.auto and not session.prompts:
+            return _end(session, Ending(None, None, None, failure, hinted=True), at)
+        if session.prompts:
+            session.failure = failure
+        return None
+    if hint.state == "running":
+        session.failure = None
+    if not session.prompts:
+        if hint.state == "idle":
+            return _end(session, None, at) if session.auto else None
+        if not session.auto:
+            _maybe_begin(session, at, rules)
+    session.blocked = session.foreground and hint.state == "requires_action"
+    return None
 
 
 def _agent_gone(session: Session, error: Json, at: float, rules: Rules) -> Change | None:
@@ -373,6 +413,7 @@ _ALWAYS: Final[dict[Kind, Move]] = {
     Kind.CLOSE_FAILED: _close_failed,
     Kind.CANCEL: _cancel,
     Kind.QUIET: _quiet,
+    Kind.HINT: _nothing,
     Kind.AGENT_GONE: _agent_gone,
 }
 _LIVE: Final[dict[Kind, Move]] = {
@@ -385,6 +426,7 @@ _LIVE: Final[dict[Kind, Move]] = {
     Kind.UPDATE: _nothing,
     Kind.STATE: _state,
     Kind.END_MARK: _end_mark,
+    Kind.HINT: _hint,
 }
 # After a close answer the agent owes silence (LC-50): its updates and requests are holes.
 _V1: Final[dict[Phase, dict[Kind, Move]]] = {

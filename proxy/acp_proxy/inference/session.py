@@ -65,10 +65,12 @@ class Session:
 
     __slots__ = (
         "auto",
+        "blocked",
         "cancelled",
         "cancelled_by_close",
         "ended_at",
         "epoch",
+        "failure",
         "foreground_waits",
         "helpers",
         "id",
@@ -92,6 +94,8 @@ class Session:
         self.phase_before_close = Phase.PROVISIONAL
         self.prompts: set[Any] = set()
         self.auto = False
+        self.blocked = False
+        self.failure: dict[str, Any] | None = None
         self.cancelled = False
         self.cancelled_by_close = False
         self.tools: dict[str, Tool] = {}

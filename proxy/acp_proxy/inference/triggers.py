@@ -36,6 +36,7 @@ class Kind(IntEnum):
     UPDATE = auto()
     STATE = auto()
     END_MARK = auto()
+    HINT = auto()
     QUIET = auto()
     AGENT_GONE = auto()
 
@@ -58,18 +59,44 @@ class ToolNews:
 class Ending:
     """How a prompt ended: the agent's stop reason, its usage, or the error.
 
-    `given` is the agent's own spelling of the stop reason where it had to be repaired.
+    `given` is the agent's own stop reason where another is told. `hinted`: the error was not the agent's
+    answer, a hint told of it.
     """
 
-    __slots__ = ("error", "given", "key", "stop_reason", "usage")
+    __slots__ = ("error", "given", "hinted", "key", "stop_reason", "usage")
 
     def __init__(
-        self, key: Any, stop_reason: str | None, usage: Any, error: Json | None, given: str | None = None
+        self,
+        key: Any,
+        stop_reason: str | None,
+        usage: Any,
+        error: Json | None,
+        given: str | None = None,
+        *,
+        hinted: bool = False,
     ) -> None:
+        self.hinted = hinted
         self.key = key
         self.stop_reason = stop_reason
         self.given = given
         self.usage = usage
+        self.error = error
+
+
+HINTED: Final = frozenset({"running", "requires_action", "idle", "error"})
+
+
+class Hint:
+    """What an agent says of its state beside the protocol (RA-25).
+
+    `mark` as in `inference.end_markers`; `state` is one of HINTED; `error` the text for the state `error`.
+    """
+
+    __slots__ = ("error", "mark", "state")
+
+    def __init__(self, mark: str, state: str, error: str | None = None) -> None:
+        self.mark = mark
+        self.state = state
         self.error = error
 
 
@@ -148,32 +175,38 @@ def prompt_ending(key: Any, body: Json, synonyms: bool = False) -> Ending:
 
 
 def ends_by_mark(markers: tuple[str, ...], params: Json, method: str) -> bool:
-    """Whether a configured vendor mark stands in this notification (`inference.end_markers`).
+    """Whether a configured vendor mark stands in this notification (`inference.end_markers`)."""
+    return any(is_marked(marker, params, method) for marker in markers)
+
+
+def is_marked(marker: str, params: Json, method: str) -> bool:
+    """Whether a vendor mark stands in a notification.
 
     A marker is a notification method, or a path below the notification's `_meta` or its update's
-    `_meta` such as `_meta.endOfTurn=true`; without a value any value but false and null counts.
+    `_meta` such as `_meta.endOfTurn=true`; without a value any value but false and null counts, and a list
+    counts for each of its items.
     """
-    for marker in markers:
-        if not marker.startswith("_meta."):
-            if marker == method:
-                return True
+    if not marker.startswith("_meta."):
+        return marker == method
+    path, _, wanted = marker.partition("=")
+    steps = path.split(".")
+    update = params.get("update")
+    for holder in (params, update):
+        value: Any = holder
+        for step in steps:
+            value = value.get(step) if type(value) is dict else None
+            if value is None:
+                break
+        if value is None:
             continue
-        path, _, wanted = marker.partition("=")
-        update = params.get("update")
-        for holder in (params, update if type(update) is dict else {}):
-            value: Any = holder
-            for part in path.split("."):
-                value = value.get(part) if type(value) is dict else None
-            if wanted:
-                found = (
-                    value
-                    if type(value) is str
-                    else {True: "true", False: "false"}.get(value, str(value))
-                    if type(value) is bool
-                    else str(value)
-                )
-                if found == wanted:
-                    return True
-            elif value is not None and value is not False:
+        if not wanted:
+            if value is not False:
                 return True
+        elif any(_written(item) == wanted for item in (value if type(value) is list else (value,))):
+            return True
     return False
+
+
+def _written(value: Any) -> str:
+    """A value as a marker writes it."""
+    return ("true" if value else "false") if type(value) is bool else str(value)

@@ -69,7 +69,7 @@ class BusyPrompts(Filter):
         if type(message) is Response:
             return self._answer(message)
         assert isinstance(message, (Request, Notification))
-        if message.method == "$/cancel_request":
+        if type(message) is Notification and message.method == "$/cancel_request":
             return self._withdrawn(message)
         session_id = message.params.get("sessionId")
         if type(session_id) is not str:

@@ -39,9 +39,12 @@ _END: Final = "end"
 class _Cancel:
     """What one cancel covers: the prompts open at that moment, and work that the agent itself reports."""
 
-    __slots__ = ("prompts", "reported", "session_id")
+    __slots__ = ("frames", "prompts", "reported", "session_id")
 
-    def __init__(self, session_id: str, prompts: dict[Any, Any], reported: bool) -> None:
+    def __init__(
+        self, session_id: str, prompts: dict[Any, Any], reported: bool, frames: tuple[int, ...]
+    ) -> None:
+        self.frames = frames
         self.session_id = session_id
         self.prompts = prompts
         self.reported = reported
@@ -53,7 +56,9 @@ class CancelPatience(Filter):
     `restart`: the agent is started anew after that, it cannot be trusted to be free (`stall_action`).
     """
 
-    def __init__(self, timeout: float, engine: Engine, findings: FindingLog, *, restart: bool = False) -> None:
+    def __init__(
+        self, timeout: float, engine: Engine, findings: FindingLog, *, restart: bool = False
+    ) -> None:
         self._timeout = timeout
         self._engine = engine
         self._findings = findings
@@ -80,10 +85,10 @@ class CancelPatience(Filter):
         elif type(message) is Notification and message.method == "session/cancel":
             session_id = message.params.get("sessionId")
             if type(session_id) is str:
-                self._cancelled(session_id, at)
+                self._cancelled(session_id, message, at)
         return message
 
-    def _cancelled(self, session_id: str, at: float) -> None:
+    def _cancelled(self, session_id: str, message: Notification, at: float) -> None:
         """A cancel said again covers what came since, and does not put off the end of what came before."""
         prompts = dict(self._open.get(session_id, {}))
         session = self._engine.sessions.get(session_id)
@@ -95,7 +100,8 @@ class CancelPatience(Filter):
         if not prompts and not reported:
             return
         self._last += 1
-        self._cancels[self._last] = _Cancel(session_id, prompts, reported)
+        frames = (message.frame.number,) if message.frame is not None else ()
+        self._cancels[self._last] = _Cancel(session_id, prompts, reported, frames)
         self._alarms.set((_REPEAT, self._last), at + self._timeout / 2)
         self._alarms.set((_END, self._last), at + self._timeout)
 
@@ -105,7 +111,8 @@ class CancelPatience(Filter):
             key = id_key(message.id)
             if key in self._answered:
                 self._answered.discard(key)
-                return self._late(message, None, at)
+                self._note_late(message, None, at)
+                return None
             self._prompt_answered(key, message)
         elif type(message) is Notification and message.body["method"] == "session/update":
             update = message.params.get("update")
@@ -134,7 +141,8 @@ class CancelPatience(Filter):
 
     def _state(self, session_id: str, update: Json, message: Notification, at: float) -> Outcome:
         if self._states.is_late_end(session_id, update):
-            return self._late(message, session_id, at)
+            self._note_late(message, session_id, at)
+            return None
         if update.get("state") == "idle":
             for number, cancel in list(self._cancels.items()):
                 if cancel.session_id == session_id and cancel.reported:
@@ -151,7 +159,7 @@ class CancelPatience(Filter):
         self._alarms.drop((_REPEAT, number))
         self._alarms.drop((_END, number))
 
-    def _late(self, message: Message, session_id: str | None, at: float) -> None:
+    def _note_late(self, message: Message, session_id: str | None, at: float) -> None:
         frames = (message.frame.number,) if message.frame is not None else ()
         text = "end of work whose end was told in the agent's name"
         self._findings.note(
@@ -184,7 +192,16 @@ class CancelPatience(Filter):
         session_id = cancel.session_id
         text = f"work not ended {self._timeout:g} s after its cancel"
         self._findings.note(
-            Finding(at, "V57", "agent", text, session=session_id, action="repaired", source="LC-91, BR-23")
+            Finding(
+                at,
+                "V57",
+                "agent",
+                text,
+                session=session_id,
+                frames=cancel.frames,
+                action="repaired",
+                source="LC-91, BR-23",
+            )
         )
         steps: list[Step] = []
         if cancel.reported:

@@ -8,7 +8,6 @@ an offered reject option, else answers `cancelled`. Every decision is a finding 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from acp_proxy.filters.base import Filter, Outcome, ToAgent, Travels
 from acp_proxy.inference.findings import Finding, FindingLog

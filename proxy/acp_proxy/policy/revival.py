@@ -112,7 +112,9 @@ class Revival(Filter):
         """The wait before another start, in seconds; None when there were too many."""
         delay = None if self._known.result is None else self._breaker.start(at)
         text = "the agent is restarted" if delay is not None else "the agent was restarted too often"
-        self._findings.note(Finding(at, "V59", "agent", text, action="repaired" if delay is not None else "noted"))
+        self._findings.note(
+            Finding(at, "V59", "agent", text, action="repaired" if delay is not None else "noted")
+        )
         return delay
 
     def _working(self) -> bool:
@@ -156,8 +158,10 @@ class Revival(Filter):
     def _hold(self, message: Request | Notification, at: float) -> Outcome:
         if message.method == "session/cancel":
             return self._withdraw(
-                lambda held: held.method == "session/prompt"
-                and held.params.get("sessionId") == message.params.get("sessionId")
+                lambda held: (
+                    held.method == "session/prompt"
+                    and held.params.get("sessionId") == message.params.get("sessionId")
+                )
             )
         if message.method == "$/cancel_request":
             token = id_key(message.params.get("requestId"))

@@ -23,7 +23,7 @@ class PolicyOptions(Protocol):
     permission_timeout: float
     extension_timeout: float
     stall_after: float
-    stall_action: Sequence[str]
+    stall_action: tuple[str, ...]
     tool_timeout: float
     turn_timeout: float
     cancel_timeout: float
@@ -99,9 +99,7 @@ class Stages:
         if options.cancel_timeout:
             from acp_proxy.policy.cancel_patience import CancelPatience
 
-            self.at_agent.append(
-                CancelPatience(options.cancel_timeout, engine, findings, restart=restarting)
-            )
+            self.at_agent.append(CancelPatience(options.cancel_timeout, engine, findings, restart=restarting))
         if restarting or options.restart != "never":
             from acp_proxy.policy.breaker import Breaker
             from acp_proxy.policy.revival import Revival

@@ -34,11 +34,25 @@ _LADDER: Final = "ladder"
 class _Turn:
     """What is open in one session, as far as a stall is concerned; `left`: seconds left on stopped clocks."""
 
-    __slots__ = ("climbing", "clocks", "closed_tools", "heard", "helpers", "left", "people", "steps", "tools")
+    __slots__ = (
+        "climbing",
+        "clocks",
+        "closed_tools",
+        "frame",
+        "heard",
+        "helpers",
+        "left",
+        "people",
+        "prompt",
+        "steps",
+        "tools",
+    )
 
     def __init__(self, steps: Sequence[str]) -> None:
         self.heard = 0.0
-        self.tools: set[str] = set()
+        self.prompt: int | None = None
+        self.frame: int | None = None
+        self.tools: dict[str, int | None] = {}
         self.closed_tools: set[str] = set()
         self.helpers: set[Any] = set()
         self.people: set[Any] = set()
@@ -83,7 +97,7 @@ class Stalls(Filter):
         if type(message) is Request and message.method == "session/prompt":
             session_id = message.params.get("sessionId")
             if type(session_id) is str:
-                self._begin(session_id, at)
+                self._begin(session_id, message, at)
         elif type(message) is Response:
             self._settled(message.id, at)
         return message
@@ -104,12 +118,13 @@ class Stalls(Filter):
             return message
         turn = self._turn(session_id)
         turn.heard = at
+        turn.frame = _number(message)
         if type(message) is Request:
             self._ask(session_id, turn, message, at)
         elif message.method == "session/update":
             update = message.params.get("update")
             if type(update) is dict:
-                self._update(session_id, turn, update, at)
+                self._update(session_id, turn, update, message, at)
         return message
 
     def _ask(self, session_id: str, turn: _Turn, message: Request, at: float) -> None:
@@ -129,24 +144,24 @@ class Stalls(Filter):
             turn.helpers.discard(id_key(token))
             self._go_on(turn, id_key(token), at)
 
-    def _update(self, session_id: str, turn: _Turn, update: Json, at: float) -> None:
+    def _update(self, session_id: str, turn: _Turn, update: Json, message: Message, at: float) -> None:
         tag = update.get("sessionUpdate")
         if tag == "state_update":
-            self._state(session_id, turn, update.get("state"), at)
+            self._state(session_id, turn, update.get("state"), message, at)
             return
         tool_id = update.get("toolCallId")
         if type(tool_id) is not str or tag not in ("tool_call", "tool_call_update"):
             return
         if update.get("status") in FINAL_STATUSES:
-            turn.tools.discard(tool_id)
+            turn.tools.pop(tool_id, None)
             turn.closed_tools.add(tool_id)
             self._stop(turn, (_TOOL, session_id, tool_id))
         elif tool_id not in turn.tools and (tag == "tool_call" or tool_id not in turn.closed_tools):
-            turn.tools.add(tool_id)
+            turn.tools[tool_id] = turn.frame
             if self._tool_timeout:
                 self._start(turn, (_TOOL, session_id, tool_id), at, self._tool_timeout)
 
-    def _state(self, session_id: str, turn: _Turn, state: Any, at: float) -> None:
+    def _state(self, session_id: str, turn: _Turn, state: Any, message: Message, at: float) -> None:
         """An agent that reports its states may begin by itself, and may ask somebody without our seeing it."""
         if state == "idle":
             self._end(turn)
@@ -156,7 +171,7 @@ class Stalls(Filter):
         else:
             self._go_on(turn, _STALL, at)
         if state != "unknown" and not (turn.clocks or turn.left):
-            self._begin(session_id, at)
+            self._begin(session_id, message, at)
 
     def _turn(self, session_id: str) -> _Turn:
         turn = self._turns.get(session_id)
@@ -164,12 +179,14 @@ class Stalls(Filter):
             turn = self._turns[session_id] = _Turn(self._actions)
         return turn
 
-    def _begin(self, session_id: str, at: float) -> None:
+    def _begin(self, session_id: str, message: Message, at: float) -> None:
         turn = self._turn(session_id)
         turn.heard = at
+        turn.frame = _number(message)
         if self._busy(session_id) and (turn.clocks or turn.left):
             return  # one more prompt in the same span of work (LC-06)
         self._end(turn)
+        turn.prompt = turn.frame
         turn.steps = list(self._actions)
         turn.climbing = False
         if self._stall_after:
@@ -244,10 +261,10 @@ class Stalls(Filter):
                 steps += self._quiet(session_id, turn, at)
             elif kind == _TURN:
                 text = f"turn still open after {self._turn_timeout:g} s"
-                steps += self._breach(session_id, turn, text, at)
+                steps += self._breach(session_id, turn, text, turn.prompt, at)
             else:
                 text = f"a tool call still open after {self._tool_timeout:g} s"
-                steps += self._breach(session_id, turn, text, at)
+                steps += self._breach(session_id, turn, text, turn.tools.get(key[2]), at)
         return steps
 
     def _quiet(self, session_id: str, turn: _Turn, at: float) -> list[Step]:
@@ -259,9 +276,11 @@ class Stalls(Filter):
         if quiet > 0:
             self._start(turn, key, at, quiet)
             return []
-        return self._breach(session_id, turn, f"nothing heard for {self._stall_after:g} s in an open turn", at)
+        text = f"nothing heard for {self._stall_after:g} s in an open turn"
+        return self._breach(session_id, turn, text, turn.frame, at)
 
-    def _breach(self, session_id: str, turn: _Turn, text: str, at: float) -> list[Step]:
+    def _breach(self, session_id: str, turn: _Turn, text: str, frame: int | None, at: float) -> list[Step]:
+        frame = turn.frame if frame is None else frame
         acts = bool(turn.steps) and not turn.climbing
         self._findings.note(
             Finding(
@@ -270,6 +289,7 @@ class Stalls(Filter):
                 "agent",
                 text,
                 session=session_id,
+                frames=() if frame is None else (frame,),
                 action="repaired" if acts else "noted",
                 source="lifecycle 2.5",
             )
@@ -303,3 +323,7 @@ class Stalls(Filter):
     def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
         """All turns are over."""
         return self.client_gone(at)
+
+
+def _number(message: Message) -> int | None:
+    return message.frame.number if message.frame is not None else None

@@ -42,6 +42,11 @@ class Chain:
             self._filters[:index] + ([new] if new is not None else []) + self._filters[index + 1 :]
         )
 
+    def insert(self, new: Filter, before: Filter) -> None:
+        """Put another stage in front of a stage, on the client's side of it."""
+        index = self._filters.index(before)
+        self._filters = [*self._filters[:index], new, *self._filters[index:]]
+
     def forth(self, message: Message, at: float) -> None:
         """A message that the client sent, or that is said in its name."""
         self._forth(self._filters, 0, message, at)

@@ -32,6 +32,16 @@ class LegClosed:
         self.data = data
 
 
+class Ending:
+    """The proxy itself is told to end; `why` is fit for people."""
+
+    __slots__ = ("at", "why")
+
+    def __init__(self, at: float, why: str) -> None:
+        self.at = at
+        self.why = why
+
+
 class DeadlinePassed:
     """The time asked for with SetDeadline has come."""
 
@@ -60,4 +70,4 @@ class AgentRestarted:
         self.at = at
 
 
-Event = FramesReceived | LegClosed | DeadlinePassed | HostSaid | AgentRestarted
+Event = FramesReceived | LegClosed | Ending | DeadlinePassed | HostSaid | AgentRestarted

@@ -57,7 +57,8 @@ class Agreement:
 class Negotiate(Filter):
     """Holds the translator's place until the two versions are known.
 
-    `settle(translator)` is called once, with the bridge's adapter or None for equal versions.
+    `meet(info, version)` is called once, with what the agent says of itself (`agentInfo`, v2 `info`), before
+    `settle(translator)`, with the bridge's adapter or None for equal versions.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Negotiate(Filter):
         snapshot: Snapshot,
         bridge: Callable[[Agreement], Filter],
         settle: Callable[[Filter | None], None],
+        meet: Callable[[Json, Version], None] = lambda info, version: None,
     ) -> None:
         self._options = options
         self._engine = engine
@@ -75,6 +77,7 @@ class Negotiate(Filter):
         self._snapshot = snapshot
         self._bridge = bridge
         self._settle = settle
+        self._meet = meet
         self._asked: Request | None = None
         self._offered = 0
         self._retried = False
@@ -112,6 +115,11 @@ class Negotiate(Filter):
             ]
         if self._asked is not None:
             return [ToClient(error(message.id, INVALID_REQUEST, "initialize is being answered"))]
+        if version >= 2 and self._options.bridge == "auto" and type(message.id) not in (int, str):
+            self._note(
+                at, "V31", "client", "initialize with an id that answers nothing", message, "LC-73", "refused"
+            )
+            return [ToClient(error(None, INVALID_REQUEST, "request id must be a string or an integer"))]
         self.client_version = version
         self._asked = message
         self._snapshot.wanted = version == 1 and _wants_states(params)
@@ -164,6 +172,8 @@ class Negotiate(Filter):
         answer = message.result if type(message.result) is dict else {}
         version, _ = read_version(answer.get("protocolVersion"))
         v2_shape = is_v2_shape(answer)
+        info = answer.get("info" if v2_shape else "agentInfo")
+        self._meet(info if type(info) is dict else {}, Version.V2 if v2_shape else Version.V1)
         if self._bridging and (version == 1 or (version == 2 and not v2_shape)):
             return self._bridge_v1(asked, answer, version, message, at)
         self._engine.speak(Version.V2 if v2_shape else Version.V1)
@@ -196,22 +206,29 @@ class Negotiate(Filter):
         auth = capabilities.get("auth") if type(capabilities) is dict else None
         terminal = type(auth) is dict and auth.get("terminal") is not None
         told = result_to_v2(answer, client_terminal_auth=terminal, unstable=self._options.unstable)
-        checked = conform(Version.V2, "InitializeResponse", told, unstable=True)
-        if checked.problem is not None:
-            self._note(
-                at,
-                "V42",
-                "agent",
-                f"initialize result: {checked.problem}",
-                message,
-                "schema InitializeResponse",
-            )
-        elif type(checked.value) is dict:
-            told = checked.value
+        told = self._fitted(told, message, at)
         self._engine.speak(Version.V1)
         self.answered = True
         self._settle(self._bridge(Agreement(asked.params, answer, told)))
         return result(asked.id, told)
+
+    def _fitted(self, told: Json, message: Response, at: float) -> Json:
+        """The result as v2 takes it; a part that cannot be repaired counts as not given."""
+        for part, instead in (
+            (None, None),
+            ("info", dict(UNKNOWN_INFO)),
+            ("authMethods", []),
+            ("capabilities", {}),
+        ):
+            if part is not None:
+                told = {**told, part: instead}
+            checked = conform(Version.V2, "InitializeResponse", told)
+            if checked.problem is None:
+                fitted: Json = checked.value
+                return fitted
+            text = f"initialize result: {checked.problem}"
+            self._note(at, "V42", "agent", text, message, "schema InitializeResponse", "repaired")
+        return {"protocolVersion": 2, "info": dict(UNKNOWN_INFO), "capabilities": {}}
 
     def _note(
         self, at: float, rule: str, leg: str, text: str, message: Message, source: str, action: str = "noted"

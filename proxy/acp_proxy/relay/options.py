@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from acp_proxy.policy.permission_rules import Rule
+    from acp_proxy.policy.profiles import Content, ProfileChoice
 
 
 class RelayOptions:
@@ -16,19 +18,23 @@ class RelayOptions:
         "ack_timeout",
         "agent_initiated",
         "agent_version",
+        "answer_grace",
         "batch",
         "bridge",
         "busy",
         "cancel_timeout",
         "close_timeout",
+        "close_tools",
         "drop_sse",
         "end_markers",
         "extension_timeout",
         "idle_cancel",
+        "lifecycle",
         "load_settle",
         "max_held",
         "permission_rules",
         "permission_timeout",
+        "profile",
         "queue_boundary",
         "quiet_time",
         "requires_action",
@@ -36,6 +42,7 @@ class RelayOptions:
         "restart_delay",
         "restart_limit",
         "restart_window",
+        "rules",
         "serve",
         "settle",
         "stall_action",
@@ -74,13 +81,19 @@ class RelayOptions:
         permission_rules: Sequence[Rule] = (),
         busy: str = "pass",
         idle_cancel: str = "forward",
+        lifecycle: str = "observe",
+        rules: Mapping[str, str] | None = None,
+        answer_grace: float = 1.0,
+        close_tools: bool = False,
         agent_initiated: str = "ignore",
         requires_action: str = "blocked",
         quiet_time: float = 30.0,
         end_markers: tuple[str, ...] = (),
         synonyms: bool = False,
         unstable: bool = False,
+        profile: ProfileChoice | None = None,
     ) -> None:
+        self.profile = profile
         self.bridge = bridge
         self.agent_version = agent_version
         self.ack_timeout = ack_timeout
@@ -106,9 +119,32 @@ class RelayOptions:
         self.permission_rules = permission_rules
         self.busy = busy
         self.idle_cancel = idle_cancel
+        self.lifecycle = lifecycle
+        self.rules = dict(rules or {})
+        self.answer_grace = answer_grace
+        self.close_tools = close_tools
         self.agent_initiated = agent_initiated
         self.requires_action = requires_action
         self.quiet_time = quiet_time
         self.end_markers = end_markers
         self.synonyms = synonyms
         self.unstable = unstable
+
+    def under(self, content: Content) -> RelayOptions:
+        """These options with what an agent's profile sets; the profile's owner left out what is explicit."""
+        adopted = copy.copy(self)
+        for key, value in content.settings.items():
+            setattr(adopted, _OF_PROFILES[key], value)
+        return adopted
+
+
+_OF_PROFILES: Final = {
+    "bridge.settle": "settle",
+    "bridge.load_settle": "load_settle",
+    "inference.agent_initiated": "agent_initiated",
+    "inference.requires_action": "requires_action",
+    "inference.quiet_time": "quiet_time",
+    "inference.end_markers": "end_markers",
+    "prompts.idle_cancel": "idle_cancel",
+    "normalize.synonyms": "synonyms",
+}

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from acp_proxy.acp.version import Role
+from acp_proxy.acp.version import Role, Version
 from acp_proxy.filters.base import Filter, ToHost
+from acp_proxy.filters.lifecycle import Lifecycle
 from acp_proxy.filters.observe import Observe
 from acp_proxy.filters.snapshot import Snapshot
 from acp_proxy.filters.told_states import ToldStates
@@ -20,6 +21,7 @@ from acp_proxy.filters.translate.v2_client import V2Client
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.foreground import Rules
+from acp_proxy.inference.watch.watch import Watch
 from acp_proxy.jsonrpc import codec
 from acp_proxy.jsonrpc.framing import RUN_LINE_BYTES, Oversize, Recognize, Run
 from acp_proxy.jsonrpc.message import (
@@ -37,6 +39,7 @@ from acp_proxy.jsonrpc.message import (
     result,
 )
 from acp_proxy.policy.stages import Stages
+from acp_proxy.relay.acquaintance import meet
 from acp_proxy.relay.chain import Chain
 from acp_proxy.relay.commands import (
     CloseLeg,
@@ -55,14 +58,23 @@ from acp_proxy.relay.commands import (
 from acp_proxy.relay.events import (
     AgentRestarted,
     DeadlinePassed,
+    Ending,
     Event,
     FramesReceived,
     HostSaid,
     LegClosed,
 )
+from acp_proxy.relay.initialize_again import InitializeAgain
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
-from acp_proxy.relay.shortcut import TextRun, end_of_chunks, end_of_nameless_chunks, is_utf8, untouched
+from acp_proxy.relay.shortcut import (
+    TextRun,
+    end_of_chunks,
+    end_of_named_chunks,
+    end_of_nameless_chunks,
+    untouched,
+    whose,
+)
 
 _HEAD_ID: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\\x00-\x1f])*")\s*,\s*"(method|result|error)"'
@@ -84,7 +96,8 @@ class Relay:
     ) -> None:
         """`token` makes unguessable texts, `chance` numbers from 0 up to 1 that spread restarts.
 
-        `reporting` asks for an Emit of every frame and change. `remembered` holds the sessions of earlier runs; what becomes of them is told as commands.
+        `reporting` asks for an Emit of every frame and change. `remembered` holds the sessions of earlier
+        runs; what becomes of them is told as commands.
         """
         self.findings = FindingLog()
         self.frames_received = 0
@@ -109,10 +122,22 @@ class Relay:
         )
         self.engine = Engine(rules, self.findings)
         snapshot = Snapshot()
+        self._again = InitializeAgain(self._spoken)
         self.negotiation = Negotiate(
-            options, self.engine, self.findings, snapshot, self._bridge, self._settle
+            options, self.engine, self.findings, snapshot, self._bridge, self._settle, self._meet
         )
         self._observe = Observe(self.engine)
+        self._watch = Watch(options.answer_grace)
+        self._lifecycle = Lifecycle(
+            self._watch,
+            self.findings,
+            token,
+            mode=options.lifecycle,
+            rules=options.rules,
+            close_tools=options.close_tools,
+            synonyms=options.synonyms,
+            inference=rules,
+        )
         self._policy = Stages(options, self.engine, self.findings, token, chance)
         self._revival = self._policy.revival
         self._restart_due = False
@@ -120,11 +145,15 @@ class Relay:
         filters.append(snapshot)
         if reporting:
             filters.append(ToldStates(self._report_state))
-        filters.append(self.negotiation)
-        filters += [*self._policy.before_engine, self._observe, *self._policy.at_agent]
+        filters += [self._again, self.negotiation]
+        filters += [*self._policy.before_engine, self._lifecycle, self._observe, *self._policy.at_agent]
         self._chain = Chain(filters, self._to_agent, self._to_client, self._restart, self._to_host)
         self._may_shortcut = not (
-            plugin_filters or reporting or options.stall_after or options.agent_initiated != "ignore"
+            plugin_filters
+            or reporting
+            or options.stall_after
+            or options.agent_initiated != "ignore"
+            or self._lifecycle.rewrites
         )
 
     def handle(self, event: Event) -> list[Command]:
@@ -134,6 +163,8 @@ class Relay:
             self._receive(event)
         elif type(event) is LegClosed:
             self._leg_closed(event)
+        elif type(event) is Ending:
+            self._end(event)
         elif type(event) is DeadlinePassed:
             self._deadline = None
             self._chain.expire(at)
@@ -173,7 +204,12 @@ class Relay:
                 self._oversize(leg, piece, at)
                 continue
             assert type(piece) is bytes
-            if whole and len(piece) <= RUN_LINE_BYTES and untouched(piece):
+            if (
+                whole
+                and len(piece) <= RUN_LINE_BYTES
+                and untouched(piece, named=self.engine.version is Version.V2)
+                and self._watched(piece, at)
+            ):
                 self._send(Role.CLIENT, piece)
             else:
                 self._line(leg, piece, at)
@@ -187,7 +223,9 @@ class Relay:
         """How to find lines of the agent that may come as a Run; changes when the versions are settled."""
         if not self._passes_whole:
             return None
-        return end_of_chunks if self._translator is None else end_of_nameless_chunks
+        if self._translator is not None:
+            return end_of_nameless_chunks
+        return end_of_named_chunks if self.engine.version is Version.V2 else end_of_chunks
 
     def _run(self, run: Run, at: float) -> None:
         """Pass text chunks on by the block; where something is owed first, the first of them goes alone."""
@@ -207,7 +245,7 @@ class Relay:
 
     def _pass_run(self, data: bytes, at: float) -> bool:
         if self._translator is None:
-            if not is_utf8(data):
+            if not self._watched(data, at):
                 return False
             self.frames_received += data.count(b"\n")
             self._send(Role.CLIENT, data[:-1])
@@ -216,12 +254,25 @@ class Relay:
         if chunks is None:
             return False
         session_id = chunks.session[1:-1].decode()
+        if self._watch.steady(session_id) is None:
+            return False
         message_id = self._translator.text_run(session_id, chunks.tag)
         if message_id is None:
             return False
         self.engine.session(session_id).last_heard = at
         self.frames_received += chunks.count
         self._send(Role.CLIENT, chunks.named(codec.encode(message_id))[:-1])
+        return True
+
+    def _watched(self, data: bytes, at: float) -> bool:
+        """Whether these chunks can be no breach; then the watch hears of them as a whole."""
+        found = whose(data)
+        session = self._watch.steady(found[0]) if found is not None else None
+        if found is None or session is None:
+            return False
+        session.heard_at = at
+        if found[1] is not None:
+            session.messages.add(found[1])
         return True
 
     def _line(self, leg: Role, raw: bytes, at: float) -> None:
@@ -272,7 +323,7 @@ class Relay:
             walk(message, at)
 
     def _no_json(self, leg: Role, frame: Frame, why: str, at: float) -> None:
-        self._note(at, "V45", leg, f"line is no JSON object: {why}", frame, "bridge 0", "repaired")
+        self._note_ruled(at, "V45", leg, f"line is no JSON object: {why}", frame, "bridge 0", "repaired")
         if leg is Role.AGENT:
             self._commands.append(Divert(frame.raw))
         else:
@@ -281,10 +332,14 @@ class Relay:
     def _no_message(self, leg: Role, frame: Frame, body: Json, at: float) -> None:
         """A JSON object that is no JSON-RPC message; what looks like an answer is never answered."""
         if leg is Role.AGENT and "method" not in body:
-            self._note(at, "V45", leg, "JSON object is no JSON-RPC message", frame, "bridge 0", "repaired")
+            self._note_ruled(
+                at, "V45", leg, "JSON object is no JSON-RPC message", frame, "bridge 0", "repaired"
+            )
             self._commands.append(Divert(frame.raw))
             return
-        self._note(at, "V31", leg, "JSON object is no JSON-RPC message", frame, "JSON-RPC 2.0 §4", "refused")
+        self._note_ruled(
+            at, "V31", leg, "JSON object is no JSON-RPC message", frame, "JSON-RPC 2.0 §4", "refused"
+        )
         if "method" in body or body.keys().isdisjoint(("id", "result", "error")):
             token = body.get("id")
             known = token if type(token) in (int, str) else None
@@ -300,7 +355,7 @@ class Relay:
                 else:
                     self._walk(leg, message, at)
             return
-        self._note(at, "V32", leg, "batches are not supported", frame, "lifecycle 2.5", "refused")
+        self._note_ruled(at, "V32", leg, "batches are not supported", frame, "lifecycle 2.5", "refused")
         self._answer(leg, error(None, INVALID_REQUEST, "batches are not supported"), at)
 
     def _oversize(self, leg: Role, line: Oversize, at: float) -> None:
@@ -312,6 +367,13 @@ class Relay:
         )
         found = _HEAD_ID.match(line.head)
         if found is None:
+            if leg is Role.CLIENT and b'"method"' in line.head:
+                # Its id, if it has one, stands behind what was skipped.
+                self._answer(
+                    leg,
+                    error(None, INVALID_REQUEST, "message is larger than limits.message_bytes allows"),
+                    at,
+                )
             return
         token = codec.decode(found[1])
         refusal = error(token, INVALID_REQUEST, "message is larger than limits.message_bytes allows")
@@ -427,12 +489,37 @@ class Relay:
     def _client_gone(self, at: float) -> None:
         """Stop what the agent does for a client that has left, and let it have its answers."""
         self._closed[Role.CLIENT] = True
+        self._lifecycle.end(at)
         # What the agent still says may be of use to a client that only closed its writing side;
         # what we would say here in the agent's name answers nobody.
         self._muted = True
-        for session in list(self.engine.busy_sessions()):
-            self._chain.forth(notification("session/cancel", {"sessionId": session.id}), at)
+        self._cancel_all(at)
         self._chain.client_gone(at)
+        self._answer_agent(at)
+        self._muted = False
+        self._commands.append(CloseLeg(Role.AGENT))
+
+    def _end(self, event: Ending) -> None:
+        """Both sides learn it: the agent as if the client had left, the client as if the agent had."""
+        if not self._closed[Role.AGENT]:
+            # Past the engine: to the client this is an end of ours, not a cancel of its own.
+            for session in list(self.engine.busy_sessions()):
+                cancel = notification("session/cancel", {"sessionId": session.id})
+                self._answer(Role.AGENT, cancel, event.at)
+            if not self._closed[Role.CLIENT]:
+                self._chain.agent_gone({"code": INTERNAL_ERROR, "message": event.why}, event.at)
+            self._answer_agent(event.at)
+            self._gone = {"code": INTERNAL_ERROR, "message": event.why}
+        self._closed[Role.CLIENT] = self._closed[Role.AGENT] = True
+        self._commands += [CloseLeg(Role.AGENT), CloseLeg(Role.CLIENT)]
+
+    def _cancel_all(self, at: float) -> None:
+        for session in list(self.engine.busy_sessions()):
+            if self._watch.is_child(session.id):
+                continue
+            self._chain.forth(notification("session/cancel", {"sessionId": session.id}), at)
+
+    def _answer_agent(self, at: float) -> None:
         for token, call in self.engine.from_agent.items():
             if call.method == "session/request_permission":
                 answer = result(token, {"outcome": {"outcome": "cancelled"}})
@@ -441,8 +528,6 @@ class Relay:
             else:
                 answer = error(token, INTERNAL_ERROR, "the client has disconnected")
             self._chain.forth_from(self._observe, answer, at)
-        self._muted = False
-        self._commands.append(CloseLeg(Role.AGENT))
 
     def _restart(self) -> None:
         if self.negotiation.answered:
@@ -453,8 +538,7 @@ class Relay:
     def _replace_agent(self, at: float) -> None:
         """Start an agent anew that still runs, but is of no use: its work ends first."""
         revival = self._revival
-        assert revival is not None
-        if any(self._closed.values()) or revival.absent:
+        if revival is None or revival.absent or any(self._closed.values()):
             return
         delay = revival.delay(at)
         if delay is not None:
@@ -465,6 +549,13 @@ class Relay:
             self._commands.append(CloseLeg(Role.AGENT))
 
     # ------------------------------------------------------------ negotiation
+
+    def _meet(self, info: Json, version: Version) -> None:
+        self._options, stage = meet(info, version, self._options, self.engine, self.findings)
+        if stage is not None:
+            self._chain.insert(stage, before=self._observe)
+        if self.engine.rules.agent_initiated != "ignore":
+            self._may_shortcut = False  # outside a turn every chunk may begin one
 
     def _bridge(self, agreement: Agreement) -> Filter:
         return V2Client(
@@ -479,11 +570,19 @@ class Relay:
         )
 
     def _settle(self, translator: Filter | None) -> None:
-        self._chain.replace(
-            self.negotiation, translator if translator is not None else self._policy.same_version
-        )
+        self._chain.replace(self.negotiation, translator or self._policy.same_version)
         self._shortcut = self._may_shortcut
+        if translator is not None or self.engine.version is not Version.V2:
+            self._spoken()
+        agent_version = int(self.engine.version)
+        client_version = min(self.negotiation.client_version or agent_version, 2)
+        bridged = translator is not None
+        self._watch.speak(client_version if bridged else agent_version, agent_version, bridged=bridged)
         self._translator = translator if isinstance(translator, V2Client) else None
+
+    def _spoken(self) -> None:
+        """`initialize` can no longer be repeated, or never could."""
+        self._chain.replace(self._again, None)
 
     # ------------------------------------------------------------ notes
 
@@ -499,6 +598,14 @@ class Relay:
     ) -> None:
         frames = (frame.number,) if frame is not None else ()
         self.findings.note(Finding(at, rule, leg.value, text, frames=frames, source=source, action=action))
+
+    def _note_ruled(
+        self, at: float, rule: str, leg: Role, text: str, frame: Frame, source: str, action: str
+    ) -> None:
+        """A breach that has one fixed answer: under observe that answer is no repair of ours."""
+        chosen = self._lifecycle.action(rule, action)
+        if chosen is not None:
+            self._note(at, rule, leg, text, frame, source, chosen)
 
     def _report(self, at: float, leg: Role, direction: str, frame: Frame, message: Message | None) -> None:
         if self._reporting:

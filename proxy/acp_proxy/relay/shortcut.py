@@ -52,6 +52,9 @@ _WITH_ID: Final = (
 _CHUNK: Final = re.compile(_line(*_WITHOUT_ID, *_WITH_ID))
 _CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITHOUT_ID, *_WITH_ID) + rb"\n)*+")
 _NAMELESS_CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITHOUT_ID) + rb"\n)*+")
+_NAMED_CHUNK: Final = re.compile(_line(*_WITH_ID))
+_NAMED_CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITH_ID) + rb"\n)*+")
+_MESSAGE_ID: Final = re.compile(rb'"messageId": ?("[^"]*+")')
 _FIRST: Final = re.compile(
     rb'(\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?("[^"]*+"), ?"update": ?\{)'
     rb"[^\n]*?"
@@ -59,14 +62,23 @@ _FIRST: Final = re.compile(
 )
 
 
-def untouched(line: bytes) -> bool:
-    """Whether a line of the agent is a text chunk and nothing else, and may pass as it is."""
-    return _CHUNK.fullmatch(line) is not None and is_utf8(line)
+def untouched(line: bytes, *, named: bool) -> bool:
+    """Whether a line of the agent is a text chunk and nothing else, and may pass as it is.
+
+    `named`: only with a message id, which v2 requires.
+    """
+    return (_NAMED_CHUNK if named else _CHUNK).fullmatch(line) is not None and is_utf8(line)
 
 
 def end_of_chunks(data: bytes, start: int) -> int:
     """Where the text chunks that stand together from `start` on end; `start` itself when there are none."""
     found = _CHUNKS.match(data, start)
+    return found.end() if found is not None else start
+
+
+def end_of_named_chunks(data: bytes, start: int) -> int:
+    """The same for text chunks with a message id, as v2 requires it."""
+    found = _NAMED_CHUNKS.match(data, start)
     return found.end() if found is not None else start
 
 
@@ -85,6 +97,19 @@ def is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def whose(data: bytes) -> tuple[str, str | None] | None:
+    """Session and last message id of recognized lines; None when they are of several sessions, or no UTF-8."""
+    first = _FIRST.match(data)
+    if first is None or not is_utf8(data):
+        return None
+    head, session, _ = first.groups()
+    if data.count(head) != data.count(b"\n") + (not data.endswith(b"\n")):
+        return None
+    last = data[data.rfind(b"\n", 0, -1) + 1 :]
+    message_id = _MESSAGE_ID.search(last)
+    return session[1:-1].decode(), message_id[1][1:-1].decode() if message_id is not None else None
 
 
 class TextRun:

@@ -16,7 +16,7 @@ members it does not know.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
@@ -32,7 +32,7 @@ Leg = Literal["client", "agent"]
 Direction = Literal["in", "out"]
 
 FORMAT: Final = 1
-_MARK: Final = "acp-proxy-trace"
+MARK: Final = "acp-proxy-trace"
 _Line = TypeVar("_Line", bound=Struct)
 
 
@@ -43,7 +43,7 @@ class TraceError(AcpProxyError):
 class Header(Struct, frozen=True):
     """What was run: the version of the proxy, the agent's command line, settings by dotted key."""
 
-    format: int = msgspec.field(name=_MARK)
+    format: int = msgspec.field(name=MARK)
     version: str
     started: str
     command: tuple[str, ...]
@@ -95,7 +95,7 @@ Line = Header | FrameLine | FindingLine | Truncated | End
 def header(version: str, started: str, command: Sequence[str], settings: Mapping[str, object]) -> bytes:
     """The first line; whoever calls has redacted what goes in."""
     return _line(
-        {_MARK: FORMAT, "version": version, "started": started, "command": command, "settings": settings}
+        {MARK: FORMAT, "version": version, "started": started, "command": command, "settings": settings}
     )
 
 
@@ -133,37 +133,38 @@ def read(path: Path) -> Iterator[Line]:
     holds a damaged line.
     """
     try:
-        yield from _read(path)
+        with path.open("rb") as file:
+            yield from lines_of(file, str(path))
     except OSError as exc:
         raise TraceError(f"{path}: cannot be read: {exc.strerror or exc}") from None
 
 
-def _read(path: Path) -> Iterator[Line]:
+def lines_of(lines: Iterable[bytes], name: str) -> Iterator[Line]:
+    """Read the lines of a recording that comes from anywhere; see `read`. `name` is what errors call it."""
     last = 0.0
     number = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                body = decode(raw)
-            except DecodeError as exc:
-                if number > 1 and not raw.endswith(b"\n"):
-                    yield Truncated(last, "the last line is incomplete")
-                    return
-                raise TraceError(f"{path}:{number}: not JSON: {exc}") from None
-            where = f"{path}:{number}"
-            line = _header(body, where) if number == 1 else _body_line(body, where)
-            if not isinstance(line, Header):
-                last = line.t
-            yield line
+    for number, raw in enumerate(lines, start=1):
+        try:
+            body = decode(raw)
+        except DecodeError as exc:
+            if number > 1 and not raw.endswith(b"\n"):
+                yield Truncated(last, "the last line is incomplete")
+                return
+            raise TraceError(f"{name}:{number}: not JSON: {exc}") from None
+        where = f"{name}:{number}"
+        line = _header(body, where) if number == 1 else _body_line(body, where)
+        if not isinstance(line, Header):
+            last = line.t
+        yield line
     if number == 0:
-        raise TraceError(f"{path}:1: the file is empty")
+        raise TraceError(f"{name}:1: the file is empty")
 
 
 def _header(body: Any, where: str) -> Header:
-    if not isinstance(body, dict) or _MARK not in body:
-        raise TraceError(f'{where}: not an acp-proxy recording: no "{_MARK}"')
-    if body[_MARK] != FORMAT:
-        raise TraceError(f"{where}: recording format {body[_MARK]!r:.20} is not known here, only {FORMAT}")
+    if not isinstance(body, dict) or MARK not in body:
+        raise TraceError(f'{where}: not an acp-proxy recording: no "{MARK}"')
+    if body[MARK] != FORMAT:
+        raise TraceError(f"{where}: recording format {body[MARK]!r:.20} is not known here, only {FORMAT}")
     return _typed(body, Header, where)
 
 

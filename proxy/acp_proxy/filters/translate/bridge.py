@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+from acp_proxy.acp.methods import method_info
 from acp_proxy.acp.shapes import Conformed, conform
 from acp_proxy.acp.version import Version
 from acp_proxy.filters.alarms import Alarms
@@ -16,7 +17,7 @@ from acp_proxy.filters.translate.told import Settling, ToldSession
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.pending import Pending
 from acp_proxy.inference.session import Session
-from acp_proxy.jsonrpc.message import Json, Message, error, id_key, notification
+from acp_proxy.jsonrpc.message import INVALID_PARAMS, Json, Message, error, id_key, notification
 
 UPDATE: Final = "session/update"
 
@@ -162,6 +163,16 @@ class Bridge:
     def fit(self, type_name: str, value: object) -> Conformed:
         """Make what is meant for the client fit its v2 type, spellings repaired as configured (bridge §10)."""
         return conform(Version.V2, type_name, value, synonyms=self.options.synonyms)
+
+    def fit_request(self, method: str, params: Any) -> Any | Refusal:
+        """Make params fit what v1 has under this method; what v1 closed and v2 left open is left out (§10)."""
+        info = method_info(Version.V1, method, "request")
+        if info is None or (info.unstable and not self.options.unstable):
+            return params
+        checked = conform(Version.V1, info.params, params)
+        if checked.problem is not None:
+            return Refusal(INVALID_PARAMS, f"{method}: {checked.problem}")
+        return checked.value
 
     def fit_result(self, type_name: str, value: Json, message: Message, at: float) -> tuple[Json, str | None]:
         """Make a result fit its v2 type; the second value says why it cannot."""

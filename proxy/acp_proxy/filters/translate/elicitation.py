@@ -49,8 +49,10 @@ def response_to_v1(result: Any) -> dict[str, Any]:
     if not isinstance(result.get("action"), str):
         return {"action": "cancel", "_meta": result["_meta"]} if "_meta" in result else {"action": "cancel"}
     content = result.get("content")
-    if result["action"] != "accept" or not isinstance(content, dict):
+    if result["action"] != "accept" or content is None:
         return result
+    if not isinstance(content, dict):
+        return {"action": "cancel", "_meta": result["_meta"]} if "_meta" in result else {"action": "cancel"}
     dropped = {key: value for key, value in content.items() if not _is_value(value)}
     if not dropped:
         return result

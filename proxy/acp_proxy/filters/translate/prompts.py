@@ -52,7 +52,10 @@ class Prompts:
         refusal = self._unfit(params["prompt"])
         if refusal is not None:
             return bridge.refuse(message.id, refusal)
-        body = message.body if params is message.body.get("params") else {**message.body, "params": params}
+        fitted = bridge.fit_request("session/prompt", params)
+        if isinstance(fitted, Refusal):
+            return bridge.refuse(message.id, fitted)
+        body = message.body if fitted is message.body.get("params") else {**message.body, "params": fitted}
         if not told.busy:
             return self._dispatch(told, message.id, body, at)
         if len(told.held) >= bridge.options.max_held:
@@ -139,11 +142,12 @@ class Prompts:
             if not change.resume and told.state == change.new.value:
                 return []
             told.state = change.new.value
-            return [ToClient(notification(UPDATE, snapshot_params(change)))]
+            return [self._snapshot(change)]
         steps: list[Step] = []
         failed = change.ending is not None and change.ending.error is not None
+        refused = failed and change.ending is not None and not change.ending.hinted
         if told.turn is not None:
-            if change.ending is not None and not failed and not told.turn.inserted:
+            if change.ending is not None and not refused and not told.turn.inserted:
                 steps += self.insert(told)
             steps += self._unfinished_echo(told.turn)
         elif told.closed:
@@ -152,11 +156,9 @@ class Prompts:
         if merge and told.held and not failed and not change.after_cancel:
             return steps
         told.state = State.IDLE.value
-        snapshot = ToClient(
-            notification(UPDATE, snapshot_params(change, original_stop=self._rewritten(change, at)))
-        )
+        snapshot = self._snapshot(change, self._rewritten(change, at))
         quiet = self._bridge.options.settle
-        if quiet and not failed and not told.leaving:
+        if quiet and not refused and not told.leaving:
             self._bridge.put_off(told, [snapshot], quiet, at)
             return steps
         return [*steps, snapshot]
@@ -208,6 +210,14 @@ class Prompts:
     def _unfinished_echo(self, turn: Turn) -> list[Step]:
         held = turn.echo.release() if turn.echo is not None else []
         return [ToClient(notification(UPDATE, params)) for params in held]
+
+    def _snapshot(self, change: Change, original_stop: str | None = None) -> Step:
+        """A snapshot for the client; a malformed usage of the agent's counts as none (§9)."""
+        params = snapshot_params(change, original_stop=original_stop)
+        checked = self._bridge.fit("SessionUpdate", params["update"])
+        if checked.problem is None and checked.value is not params["update"]:
+            params = {**params, "update": checked.value}
+        return ToClient(notification(UPDATE, params))
 
     def _rewritten(self, change: Change, at: float) -> str | None:
         """The stop reason the agent gave for a cancelled turn, when it is not `cancelled` (LC-17, V12)."""

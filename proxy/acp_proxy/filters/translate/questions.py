@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from acp_proxy.acp.methods import method_info
+from acp_proxy.acp.shapes import conform
 from acp_proxy.acp.version import Role, Version
 from acp_proxy.filters.base import Step, ToAgent, ToClient
 from acp_proxy.filters.translate import elicitation, permissions
@@ -37,6 +38,7 @@ from acp_proxy.jsonrpc.message import (
 
 _PERMISSION: Final = "session/request_permission"
 _ELICITATION: Final = "elicitation/create"
+_CANCELLED: Final[Json] = {"outcome": {"outcome": "cancelled"}}
 _HOST_PREFIXES: Final = ("fs/", "terminal/")
 
 
@@ -191,6 +193,8 @@ class Questions:
             return []
         self._forget(question, message.id)
         body = {**message.body, "jsonrpc": "2.0", "id": question.agent_id}
+        if message.is_error:
+            body.pop("result", None)
         if question.method == _PERMISSION:
             outcome, why = permissions.outcome_to_v1(
                 None if message.is_error else message.result, question.offered
@@ -207,10 +211,17 @@ class Questions:
                     session=question.session.id if question.session is not None else None,
                 )
             body.pop("error", None)
-            body["result"] = outcome
+            body["result"] = self._fit_answer("RequestPermissionResponse", outcome, _CANCELLED)
         elif question.method == _ELICITATION and not message.is_error:
-            body["result"] = elicitation.response_to_v1(message.result)
+            given = elicitation.response_to_v1(message.result)
+            body["result"] = self._fit_answer("CreateElicitationResponse", given, {"action": "cancel"})
         return [ToAgent(Response(body))]
+
+    def _fit_answer(self, type_name: str, answer: Json, instead: Json) -> Json:
+        """An answer as v1 takes it; one it cannot take becomes the one that approves nothing (bridge §0)."""
+        checked = conform(Version.V1, type_name, answer)
+        fitted: Json = instead if checked.problem is not None else checked.value
+        return fitted
 
     # ------------------------------------------------------------ withdrawals
 

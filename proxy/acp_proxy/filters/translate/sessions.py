@@ -160,7 +160,10 @@ class Sessions:
     def listed(self, call: Call, message: Response, at: float) -> list[Step]:
         """The agent's list; null counts as empty."""
         given: Json = message.result if type(message.result) is dict else {"sessions": []}
-        if any(type(e) is dict and not is_timestamp(e.get("updatedAt")) for e in given.get("sessions") or ()):
+        entries = given.get("sessions")
+        if type(entries) is list and any(
+            type(entry) is dict and not is_timestamp(entry.get("updatedAt")) for entry in entries
+        ):
             self._bridge.note(at, "V54", "agent", "updatedAt is no RFC 3339 time", message, "bridge 9")
         answer, problem = self._bridge.fit_result("ListSessionsResponse", given, message, at)
         if problem is not None:
@@ -234,7 +237,9 @@ class Sessions:
         else:
             self._bridge.remembered.closed(call.params["sessionId"])
         answer = message.result if type(message.result) is dict else {}
-        return [*steps, ToClient(result(call.client_id, answer))]
+        type_name = "DeleteSessionResponse" if call.method == "session/delete" else "CloseSessionResponse"
+        fitted, problem = self._bridge.fit_result(type_name, answer, message, at)
+        return [*steps, ToClient(result(call.client_id, {} if problem is not None else fitted))]
 
     def delete(self, message: Request, params: Json, at: float) -> list[Step]:
         """`session/delete`, only where the agent can (LC-53)."""
@@ -290,6 +295,10 @@ class Sessions:
         told: ToldSession | None,
         asked: Json | None = None,
     ) -> list[Step]:
+        fitted = self._bridge.fit_request(method, params)
+        if isinstance(fitted, Refusal):
+            return self._bridge.refuse(message.id, fitted)
+        params = fitted
         own_id = self._bridge.open_call(Call(message.id, message.method, asked or params, kind, told))
         body = {**message.body, "jsonrpc": "2.0", "id": own_id, "method": method, "params": params}
         return [ToAgent(Request(body))]

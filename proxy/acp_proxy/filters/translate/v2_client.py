@@ -25,7 +25,7 @@ from acp_proxy.filters.translate.unstable import MARKERS, Unstable
 from acp_proxy.filters.translate.updates import Updates
 from acp_proxy.inference.findings import FindingLog
 from acp_proxy.inference.foreground import Change
-from acp_proxy.inference.session import Session
+from acp_proxy.inference.session import Session, State
 from acp_proxy.jsonrpc.message import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -176,6 +176,11 @@ class V2Client(Filter):
         return method_info(Version.V1, method) is not None and method_info(Version.V2, method) is None
 
     def _pass_on(self, message: Request, method: str, params: Any) -> list[Step]:
+        fitted = self._bridge.fit_request(method, params)
+        if isinstance(fitted, Refusal):
+            return self._bridge.refuse(message.id, fitted)
+        if fitted is not params:
+            params = fitted
         call = Call(message.id, message.method, params if type(params) is dict else {}, "other", None)
         body = {**message.body, "jsonrpc": "2.0", "id": self._bridge.open_call(call), "method": method}
         if params is not _MISSING:
@@ -214,7 +219,10 @@ class V2Client(Filter):
             )
             return None
         told = self._bridge.sessions.get(checked.value["sessionId"])
-        steps: list[Step] = [ToAgent(_versioned(message))]
+        fitted = message
+        if checked.value is not message.body.get("params"):
+            fitted = Notification({**message.body, "params": checked.value})
+        steps: list[Step] = [ToAgent(_versioned(fitted))]
         if told is not None:
             steps += self._prompts.flush_held(told)
             steps += self._questions.withdraw(told, everything=True)
@@ -299,7 +307,11 @@ class V2Client(Filter):
         quiet = self._bridge.options.load_settle if change.resume else 0.0
         if steps and (quiet or waits):
             self._bridge.put_off(told, steps, quiet or self._bridge.options.settle, at)
-            return None
+            steps = []
+        if change.new is State.IDLE and not change.resume and told.turn is None:
+            # Work that the agent began itself is over, and with it what it asked and its last message.
+            told.ids.boundary()
+            steps = [*steps, *self._questions.withdraw(told, everything=False)]
         return steps
 
     def _response(self, message: Response, at: float) -> Outcome:

@@ -52,6 +52,7 @@ SOURCES: Final[dict[str, str]] = {
     "V43": "lifecycle 3",
     "V44": "LC-85",
     "V47": "LC-17",
+    "V60": "LC-23",
 }
 
 
@@ -62,7 +63,7 @@ class Breach:
     content. `detail` is what the repair of this rule needs, as the detector that finds it says.
     """
 
-    __slots__ = ("detail", "frames", "leg", "rule", "session", "severity", "text")
+    __slots__ = ("detail", "frames", "leg", "rule", "session", "text")
 
     def __init__(
         self,
@@ -72,7 +73,6 @@ class Breach:
         text: str,
         frames: tuple[int, ...] = (),
         detail: Any = None,
-        severity: str | None = None,
     ) -> None:
         self.rule = rule
         self.leg = leg
@@ -80,7 +80,6 @@ class Breach:
         self.text = text
         self.frames = frames
         self.detail = detail
-        self.severity = severity
 
     def __repr__(self) -> str:
         return f"<Breach {self.rule} by {self.leg} in {self.session!r}: {self.text}>"

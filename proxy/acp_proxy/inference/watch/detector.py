@@ -32,7 +32,6 @@ class Detector:
         *evidence: Message | int | None,
         leg: str = AGENT,
         detail: Any = None,
-        severity: str | None = None,
     ) -> None:
         session_id = session.id if isinstance(session, SessionRecord) else session
-        self._report(Breach(rule, leg, session_id, text, frames_of(*evidence), detail, severity))
+        self._report(Breach(rule, leg, session_id, text, frames_of(*evidence), detail))

@@ -57,6 +57,16 @@ class Inferred:
         assert type(message) is Response
         return self._response(message, sender, at)
 
+    def awaits(self, key: Any, sender: Role) -> bool:
+        """Whether an answer with this key belongs to a request in this session."""
+        if sender is Role.CLIENT:
+            return key in self._asked
+        return key in self._closing or key in self.session.prompts
+
+    def gone(self, error: Json, at: float) -> list[Change]:
+        """The agent has ended."""
+        return self._step(Kind.AGENT_GONE, error, at)
+
     def _notification(self, message: Notification, sender: Role, at: float) -> list[Change]:
         if sender is Role.CLIENT:
             return self._step(Kind.CANCEL, None, at) if message.method == "session/cancel" else []

@@ -27,11 +27,12 @@ class Output(Detector):
         self._judge(session, message)
 
     def tool(
-        self, session: SessionRecord, tool: ToolRecord, started: bool, final: bool, message: Message
+        self, session: SessionRecord, tool_id: str, tool: ToolRecord, turned: str | None, message: Message
     ) -> None:
-        """A tool call's update: `started` when it turned `in_progress`, `final` when it ended with this."""
+        """A tool call's update; `turned` is the status it has taken on with this, if any."""
         if session.cancelled_span and tool.span == session.cancelled_span:
-            self._cancelled(session, message)
+            if not session.lists_tool(tool_id):  # a cancel does not cover listed background work (LC-40)
+                self._cancelled(session, message)
             return
         if tool.span != session.span:
             return

@@ -77,14 +77,17 @@ class Wait:
 
 
 class ToolRecord:
-    """A tool call: status, the span of foreground work it belongs to, and whether it offers `cancel`."""
+    """A tool call: status, the span of foreground work it belongs to, and whether it offers `cancel`.
 
-    __slots__ = ("cancellable", "frame", "span", "status", "terminals")
+    One that only a permission has named is not `announced`: the agent may never have begun it.
+    """
+
+    __slots__ = ("announced", "cancellable", "span", "status", "terminals")
 
     def __init__(self, span: int) -> None:
         self.status = "pending"
         self.span = span
-        self.frame = 0
+        self.announced = False
         self.cancellable = False
         self.terminals: frozenset[str] = frozenset()
 
@@ -234,12 +237,18 @@ class SessionRecord:
     @property
     def open_tools(self) -> list[str]:
         """The tool calls of the current span that have not ended and are not listed as background."""
-        listed = {item.get("toolCallId") for item in self.background or () if type(item) is dict}
         return [
             tool_id
             for tool_id, tool in self.tools.items()
-            if tool.span == self.span and not tool.final and tool_id not in listed
+            if tool.announced and tool.span == self.span and not tool.final and not self.lists_tool(tool_id)
         ]
+
+    def lists_tool(self, tool_id: str | None) -> bool:
+        """Whether the last snapshot lists this tool call as background work."""
+        return any(
+            type(item) is dict and item.get("toolCallId") == tool_id is not None
+            for item in self.background or ()
+        )
 
     def begin_span(self) -> None:
         """Foreground work is over; what comes belongs to the next."""

@@ -89,7 +89,5 @@ class TurnsV1(Detector):
         session.cancelled_span = 0
 
     def _not_cancelled(self, session: SessionRecord, stop: Stop, message: Response) -> None:
-        """Across a bridge the translator tells the cancelled end itself, and says so."""
-        if not self._book.bridged:
-            text = "a cancelled turn ended with another stopReason"
-            self._tell("V12", session, text, session.cancel_frame, message, detail=stop)
+        text = "a cancelled turn ended with another stopReason"
+        self._tell("V12", session, text, session.cancel_frame, message, detail=stop)

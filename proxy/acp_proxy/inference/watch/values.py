@@ -100,8 +100,9 @@ class Values(Detector):
         minor = all(one.type_name == "SessionConfigOptionCategory" for one in found)
         names = ", ".join(sorted({one.type_name for one in found}))
         text = f"unknown value where only listed ones and those with _ may stand: {names}"
-        severity = "info" if minor else None
-        self._tell("V34", session, text, message, leg=sender.value, detail=detail, severity=severity)
+        # A rule of its own: who reads findings by rule takes V34 for an error, and this one is none.
+        rule = "V60" if minor else "V34"
+        self._tell(rule, session, text, message, leg=sender.value, detail=detail)
 
     def _info(self, version: Version, method: str, kind: Any) -> MethodInfo | None:
         key = (method, kind)

@@ -89,10 +89,7 @@ class Waits(Detector):
         tool = session.tools.get(wait.tool_id) if wait.tool_id is not None else None
         if tool is not None and tool.span != session.span:
             return False
-        listed = session.background or ()
-        return not any(
-            type(item) is dict and item.get("toolCallId") == wait.tool_id is not None for item in listed
-        )
+        return not session.lists_tool(wait.tool_id)
 
     def _waiting(self, session: SessionRecord) -> bool:
         """Somebody is asked, here or by a child on whose behalf the parent may wait."""

@@ -145,8 +145,18 @@ class Watch:
         session = self.book.sessions.get(session_id)
         return session if session is not None and session.steady else None
 
-    def undo(self, message: Request) -> None:
-        """A request of the client that was taken is refused here, so the agent will never answer it."""
+    def is_child(self, session_id: str) -> bool:
+        """Whether a session is a subagent's, which only its own capabilities allow to change (LC-82)."""
+        session = self.book.sessions.get(session_id)
+        return session is not None and session.bond == CHILD
+
+    def undo(self, message: Request, sender: Role) -> None:
+        """A request that was taken is answered here, so the one it was meant for never will."""
+        if sender is Role.AGENT:
+            ask = self._asks.pop(message.id)
+            if ask is not None and ask.wait is not None:
+                self.book.session(ask.wait.session_id).waits.pop(ask.wait.key, None)
+            return
         call = self._calls.pop(message.id)
         if call is None:
             return
@@ -260,6 +270,7 @@ class Watch:
         tool = session.tools.get(tool_id)
         if tool is None:
             tool = session.tools[tool_id] = ToolRecord(0 if replayed else session.span)
+        tool.announced = True
         turned = self._news(session, tool_id, tool, update)
         if replayed:
             tool.span = 0
