@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +39,15 @@ class FakeApp(ModuleType):
 
     def list_plugins(self, settings: Settings) -> int:
         return self._end("plugins", settings)
+
+    def list_profiles(self, settings: Settings, name: str | None) -> int:
+        return self._end("profiles", settings, name)
+
+    def check(self, settings: Settings, files: list[str], **how: Any) -> int:
+        return self._end("check", settings, files, how)
+
+    def check_config(self, file: Path) -> int:
+        return self._end("check_config", file)
 
 
 @pytest.fixture
@@ -102,9 +113,98 @@ def test_demo_and_plugins_get_settings(app: FakeApp) -> None:
     ]
 
 
+def test_profiles_gets_settings_and_perhaps_a_name(app: FakeApp) -> None:
+    assert cli.main(["profiles"]) == 0
+    assert cli.main(["profiles", "--set", "profiles.dir=d", "mine"]) == 0
+    assert [(call[0], changed(call[1]), call[2]) for call in app.calls] == [
+        ("profiles", {}, None),
+        ("profiles", {"profiles.dir": "d"}, "mine"),
+    ]
+
+
+def test_profiles_lists_ours_and_the_user_s_and_prints_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '# mine\nagent = "bot\\u001b[2J"\nversions = ">=1"\n'
+    (tmp_path / "mine.toml").write_text(text)
+    folder = ["--set", f"profiles.dir={tmp_path}"]
+    assert cli.main(["profiles", *folder]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["claude-agent-acp", "codex-acp", "mine"]
+    assert rows[0].split()[1:3] == ["@agentclientprotocol/claude-agent-acp", ">=0.40,<1"]
+    assert rows[2].split()[2:] == [">=1", str(tmp_path / "mine.toml")]
+    assert "\x1b" not in rows[2]
+    assert cli.main(["profiles", *folder, "mine"]) == 0
+    assert capsys.readouterr().out == text
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["profiles", "other"], 'no profile "other"; there are claude-agent-acp, codex-acp'),
+        (
+            ["wrap", "--set", "agent.profile=other", "--", "true"],
+            'agent.profile: no profile "other"; there are auto, none, claude-agent-acp, codex-acp',
+        ),
+    ],
+)
+def test_a_profile_that_is_not_there_is_a_configuration_error(
+    argv: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(argv) == 2
+    assert capsys.readouterr().err == f"Error: {said}\n"
+
+
+def test_a_broken_profile_stops_the_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "acp-proxy" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text('agent = "bot"\ncolour = 1')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(["wrap", "--", "true"]) == 2
+    assert capsys.readouterr().err.startswith(f"Error: {folder / 'mine.toml'}: colour: unknown key; ")
+
+
+def test_check_gets_settings_files_and_how_to_tell(app: FakeApp) -> None:
+    app.outcome = 1
+    assert cli.main(["check", "a", "-", "b"]) == 1
+    argv = ["--json", "--states", "--fail-on", "info", "--set", "lifecycle.rules.V01=off", "--", "-c"]
+    assert cli.main(["check", *argv]) == 1
+    plain = {"as_json": False, "states": False, "fail_on": "warning"}
+    full = {"as_json": True, "states": True, "fail_on": "info"}
+    assert [(changed(call[1]), call[2], call[3]) for call in app.calls] == [
+        ({}, ["a", "-", "b"], plain),
+        ({"lifecycle.rules.V01": "off"}, ["-c"], full),
+    ]
+
+
+def test_config_check_gets_the_file(app: FakeApp) -> None:
+    app.outcome = 2
+    assert cli.main(["config", "check", "a.toml"]) == 2
+    assert app.calls == [("check_config", Path("a.toml"))]
+
+
+def test_config_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "schema"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out)["properties"]["bridge"]["properties"]["mode"]["enum"] == ["auto", "off"]
+
+
 @pytest.mark.parametrize(
     "argv",
     [
+        ["check"],
+        ["check", "--fail-on", "all", "f"],
+        ["config", "check"],
+        ["config", "check", "a", "b"],
+        ["config", "schema", "extra"],
         ["wrap"],
         ["wrap", "--"],
         ["wrap", "--bridge", "off"],
@@ -134,8 +234,8 @@ def test_usage_errors_end_with_2_and_spare_stdout(
         (["--set", "bridge.mod=off"], "--set: unknown key bridge.mod; did you mean bridge.mode?"),
         (["--config", "no-such.toml"], "no-such.toml: cannot be read: No such file or directory"),
         (
-            ["--lifecycle", "strict"],
-            '--lifecycle: lifecycle.mode: "strict" is not available: this version only observes ("observe")',
+            ["--set", "lifecycle.rules.V99=off"],
+            "--set: lifecycle.rules: unknown rule V99; rules are V01 to V47",
         ),
     ],
 )
@@ -179,7 +279,9 @@ def test_a_traceback_is_for_those_who_debug(
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-@pytest.mark.parametrize("command", [[], ["wrap"], ["demo"], ["plugins"]])
+@pytest.mark.parametrize(
+    "command", [[], ["wrap"], ["demo"], ["plugins"], ["profiles"], ["check"], ["config"], ["config", "check"]]
+)
 def test_help_is_there_for_every_command(
     command: list[str], flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,7 +292,7 @@ def test_help_is_there_for_every_command(
 
 
 def test_only_what_exists_is_listed() -> None:
-    assert sorted(cli.cli.commands) == ["demo", "plugins", "wrap"]
+    assert sorted(cli.cli.commands) == ["check", "config", "demo", "plugins", "profiles", "wrap"]
 
 
 def test_the_module_is_the_same_program() -> None:

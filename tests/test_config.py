@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_proxy.config import OPTION_NAMES, Settings, changed, known_keys, load
+from acp_proxy.config import OPTION_NAMES, Settings, changed, explicit, known_keys, load
 from acp_proxy.errors import ConfigError
 
 SECONDS = "expected a number of seconds, 0 or more"
@@ -29,20 +29,36 @@ CONTRACT: dict[str, tuple[object, str, object]] = {
     "bridge.batch": ("reject", '"split"', "split"),
     "bridge.drop_sse": (False, "true", True),
     "bridge.serve": ((), '["fs", "terminal"]', ("fs", "terminal")),
-    "lifecycle.mode": ("observe", '"observe"', "observe"),
+    "lifecycle.mode": ("observe", '"enforce"', "enforce"),
+    "lifecycle.rules": ({}, '{ V23 = "strict" }', {"V23": "strict"}),
+    "lifecycle.answer_grace": (1.0, "0.5", 0.5),
+    "lifecycle.close_tools": (False, "true", True),
     "lifecycle.cancel_timeout": (0.0, "1", 1.0),
     "lifecycle.permission_timeout": (0.0, "1", 1.0),
     "lifecycle.turn_timeout": (0.0, "1", 1.0),
+    "lifecycle.tool_timeout": (0.0, "1", 1.0),
+    "lifecycle.extension_timeout": (0.0, "1", 1.0),
     "lifecycle.stall_after": (0.0, "1", 1.0),
+    "lifecycle.stall_action": ((), '["cancel", "restart"]', ("cancel", "restart")),
+    "permissions.rules": ((), '[{ decision = "ask" }]', ({"decision": "ask"},)),
+    "prompts.busy": ("pass", '"queue"', "queue"),
+    "prompts.idle_cancel": ("forward", '"swallow"', "swallow"),
     "inference.quiet_idle": (0.0, "1", 1.0),
     "inference.agent_initiated": ("ignore", '"unknown"', "unknown"),
     "inference.requires_action": ("blocked", '"any_wait"', "any_wait"),
     "inference.quiet_time": (30.0, "5", 5.0),
     "inference.end_markers": ((), '["_meta.endOfTurn=true"]', ("_meta.endOfTurn=true",)),
+    "normalize.synonyms": (False, "true", True),
     "limits.message_bytes": (33554432, "1024", 1024),
     "agent.version": ("auto", "2", 2),
+    "agent.profile": ("auto", '"none"', "none"),
+    "agent.restart": ("never", '"idle"', "idle"),
+    "agent.restart_limit": (3, "5", 5),
+    "agent.restart_window": (60.0, "5", 5.0),
+    "agent.restart_delay": (0.2, "1", 1.0),
     "agent.eof_grace": (5.0, "0", 0.0),
     "agent.term_grace": (3.0, "0.1", 0.1),
+    "profiles.dir": (None, '"profiles"', "profiles"),
     "record.file": (None, '"r.jsonl"', "r.jsonl"),
     "findings.file": (None, '"f.jsonl"', "f.jsonl"),
     "state.path": (None, '"s.db"', "s.db"),
@@ -80,7 +96,10 @@ def test_every_key_has_its_default_and_is_read_from_file_and_set(key: str, tmp_p
     for settings in (load(file, [], {}), load(None, [f"{key}={written.strip(chr(34))}"], {})):
         assert at(settings, key) == value
         assert type(at(settings, key)) is type(value)
-        assert changed(settings) == ({} if value == default else {key: value})
+        told = {key: value}
+        if isinstance(value, dict):
+            told = {f"{key}.{name}": word for name, word in value.items()}
+        assert changed(settings) == ({} if value == default else told)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +121,19 @@ def test_every_key_has_its_default_and_is_read_from_file_and_set(key: str, tmp_p
         ("bridge.max_held=1.0", f"--set: bridge.max_held: {COUNT}, got 1.0"),
         ("bridge.drop_sse=1", "--set: bridge.drop_sse: expected true or false, got 1"),
         ('bridge.serve=["shell"]', '--set: bridge.serve: expected a list of "fs" and "terminal", got a list'),
-        ("bridge.serve=fs", '--set: bridge.serve: expected a list of "fs" and "terminal", got "fs"'),
+        ("bridge.serve=dns", '--set: bridge.serve: expected a list of "fs" and "terminal", got "dns"'),
+        ("bridge.serve=fs,dns", '--set: bridge.serve: expected a list of "fs" and "terminal", got "fs,dns"'),
+        (
+            "lifecycle.stall_action=explode",
+            '--set: lifecycle.stall_action: expected a list of "cancel" and "restart", got "explode"',
+        ),
+        ("permissions.rules=ask", '--set: permissions.rules: expected a list of tables, got "ask"'),
+        ("permissions.rules=[1]", "--set: permissions.rules: expected a list of tables, got a list"),
+        (
+            "prompts.busy=drop",
+            '--set: prompts.busy: expected "pass", "queue", "reject" or "steer", got "drop"',
+        ),
+        ("agent.restart=maybe", '--set: agent.restart: expected "never", "idle" or "always", got "maybe"'),
         ("bridge.batch=[]", '--set: bridge.batch: expected "reject" or "split", got a list'),
         ("bridge.batch={a=1}", '--set: bridge.batch: expected "reject" or "split", got a table'),
         ("limits.message_bytes=-1", f"--set: limits.message_bytes: {COUNT}, got -1"),
@@ -116,14 +147,17 @@ def test_every_key_has_its_default_and_is_read_from_file_and_set(key: str, tmp_p
             "log.level=loud",
             '--set: log.level: expected "debug", "info", "warning" or "error", got "loud"',
         ),
-        ("lifecycle.mode=repair", '--set: lifecycle.mode: expected "observe", got "repair"'),
         (
-            "lifecycle.mode=enforce",
-            '--set: lifecycle.mode: "enforce" is not available: this version only observes ("observe")',
+            "lifecycle.mode=repair",
+            '--set: lifecycle.mode: expected "observe", "enforce" or "strict", got "repair"',
         ),
         (
-            "lifecycle.mode=strict",
-            '--set: lifecycle.mode: "strict" is not available: this version only observes ("observe")',
+            "lifecycle.rules.V48=off",
+            "--set: lifecycle.rules: unknown rule V48; rules are V01 to V47",
+        ),
+        (
+            "lifecycle.rules.V23=deny",
+            '--set: lifecycle.rules.V23: expected "observe", "enforce", "strict" or "off", got "deny"',
         ),
         (
             "plugins.enabled=transcript",
@@ -166,7 +200,8 @@ def test_a_wrong_set_is_refused_with_source_key_and_expected_type(text: str, mes
             "log.level = 2020-01-01",
             'log.level: expected "debug", "info", "warning" or "error", got 2020-01-01',
         ),
-        ("[lifecycle]\nmode = 'strict'", 'lifecycle.mode: "strict" is not available: '),
+        ("[lifecycle]\nmode = 'never'", 'lifecycle.mode: expected "observe", "enforce" or "strict", '),
+        ("[lifecycle.rules]\nv23 = 'off'", "lifecycle.rules: unknown rule v23; "),
         ("[plugins]\ntranscript = 1", "plugins.transcript: expected a table of the plugin's settings, got 1"),
         ("a = 1\n[bridge\n", "not valid TOML: "),
         ("x = " + "[" * 5000, "not valid TOML: nested too deeply"),
@@ -299,3 +334,23 @@ def test_a_run_without_settings_imports_no_parser() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "[]\n"
+
+
+def test_what_was_given_is_known_even_where_it_is_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[bridge]\nsettle = 0\n[lifecycle.rules]\nV01 = "off"')
+    settings = load(file, ["inference.agent_initiated=ignore"], {"log.level": "warning", "record.file": None})
+    assert explicit(settings) == {
+        "bridge.settle",
+        "lifecycle.rules",
+        "lifecycle.rules.V01",
+        "inference.agent_initiated",
+        "log.level",
+    }
+    assert explicit(Settings()) == explicit(load(None, [], {})) == frozenset()
+
+
+def test_where_a_value_came_from_is_no_part_of_the_settings() -> None:
+    settings = load(None, ["bridge.settle=0"], {})
+    assert settings == Settings()
+    assert changed(settings) == {}

@@ -201,7 +201,7 @@ def test_a_restart_forgets_the_old_agents_open_requests() -> None:
 def test_anything_else_happens_and_is_in_the_script() -> None:
     play = Playbook()
     play.happens(AgentRestarted(play.now))
-    with pytest.raises(AssertionError, match="\n    0.000  AgentRestarted$"):
+    with pytest.raises(AssertionError, match=r"\n    0\.000  AgentRestarted$"):
         play.client_gets({})
 
 

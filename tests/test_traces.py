@@ -52,3 +52,11 @@ def test_traces_hold_nothing_of_the_machine_they_were_made_on() -> None:
         for path in Path(TRACES).glob("*.jsonl")
     }
     assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_traces_are_in_no_distribution() -> None:
+    targets = tomllib.loads((TRACES.parents[1] / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert targets["wheel"]["packages"] == ["proxy/acp_proxy"]
+    assert [each for each in targets["sdist"]["include"] if "tests".startswith(each.strip("/"))] == []

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from acp_proxy.host.executor import HostExecutor
     from acp_proxy.plugin_host.host import PluginHost
     from acp_proxy.policy.permission_rules import Rule
+    from acp_proxy.policy.profiles import ProfileChoice
     from acp_proxy.store.sessions import Registry
 
 _FLUSH_LOG: Final = 1.0
@@ -158,9 +159,7 @@ def check(settings: Settings, files: Sequence[str], *, as_json: bool, states: bo
     frames = unusable = 0
     for name in files:
         shown = "<stdin>" if name == "-" else name
-        checked = Check(
-            lambda: Relay(options, token=tokens(), reporting=True), settings.limits.message_bytes
-        )
+        checked = Check(lambda: Relay(options, token=tokens(), reporting=True), settings.limits.message_bytes)
         try:
             with _input(name, shown) as file:
                 for judged in checked.run(traffic(file, shown)):
@@ -197,6 +196,30 @@ def check_config(file: Path) -> int:
     for text in found:
         print(printable(text))
     return 2 if found else 0
+
+
+def list_profiles(settings: Settings, name: str | None) -> int:
+    """Run `acp-proxy profiles`: one line on stdout for each profile, or the text of one.
+
+    Name, the agent's name, its versions, the file. Raises ConfigError for a broken profile, and a name that
+    none has.
+    """
+    from acp_proxy.store import profile_files
+
+    known = profile_files.read_all(profile_files.user_folder(settings.profiles.dir, os.environ))
+    if name is not None:
+        if name not in known:
+            raise ConfigError(f'no profile "{name}"; there are {", ".join(sorted(known))}')
+        sys.stdout.write(profile_files.text_of(known[name]))
+        return 0
+    rows = [
+        [printable(text) for text in (one.name, one.agent, one.versions.text or "all", one.source)]
+        for _, one in sorted(known.items())
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for *columns, source in rows:
+        print("  ".join([*(text.ljust(width) for text, width in zip(columns, widths, strict=True)), source]))
+    return 0
 
 
 async def _wrap(settings: Settings, command: list[str], log: Log, registry: Registry | None) -> int:
@@ -340,6 +363,7 @@ def relay_options(settings: Settings) -> RelayOptions:
         end_markers=inference.end_markers,
         synonyms=settings.normalize.synonyms,
         unstable=settings.unstable,
+        profile=_profile(settings),
     )
 
 
@@ -360,7 +384,18 @@ def observing_options(settings: Settings) -> RelayOptions:
         end_markers=inference.end_markers,
         synonyms=settings.normalize.synonyms,
         unstable=settings.unstable,
+        profile=_profile(settings),
     )
+
+
+def _profile(settings: Settings) -> ProfileChoice | None:
+    """What finds the agent's profile. Raises ConfigError for a broken profile, and a name that none has."""
+    if settings.agent.profile == "none":
+        return None
+    from acp_proxy.store import profile_files
+
+    folder = profile_files.user_folder(settings.profiles.dir, os.environ)
+    return profile_files.FileChoice(settings.agent.profile, folder, config.explicit(settings))
 
 
 def _permission_rules(settings: Settings) -> Sequence[Rule]:

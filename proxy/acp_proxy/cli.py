@@ -137,6 +137,17 @@ def plugins(**options: Any) -> int:
     return app.list_plugins(settings)
 
 
+@cli.command(help="List the agent profiles, or print the one called NAME.")
+@_settings_options
+@click.argument("name", required=False)
+def profiles(name: str | None, **options: Any) -> int:
+    """Run `app.list_profiles`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.list_profiles(settings, name)
+
+
 @cli.command(
     help="Judge recorded traffic: recordings of --record, or captures with one"
     ' {"t", "dir": "c2a" or "a2c", "line"} a line. Each TRACE is a file, or - for stdin.',

@@ -26,6 +26,8 @@ Seconds = Annotated[
 Count = Annotated[int, Meta(gt=0, description="a whole number above 0")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Text = Annotated[str, Meta(min_length=1, description="the path of a file")]
+Folder = Annotated[str, Meta(min_length=1, description="the path of a directory")]
+ProfileName = Annotated[str, Meta(min_length=1, description='"auto", "none" or the name of a profile')]
 Names = Annotated[tuple[str, ...], Meta(description="a list of strings")]
 Actions = Annotated[
     tuple[Literal["cancel", "restart"], ...], Meta(description='a list of "cancel" and "restart"')
@@ -48,6 +50,7 @@ OPTION_NAMES: Final = {
 _PLUGINS: Final = "plugins"
 _RULES: Final = "lifecycle.rules"
 LAST_RULE: Final = 47  # of the lifecycle's catalogue; rules of our own are findings, not choices
+_GIVEN: Final = "given"  # beside the fields: where a value came from is no part of what holds
 _SHOWN: Final = 40
 
 
@@ -131,12 +134,19 @@ class Agent(Struct, frozen=True):
     """
 
     version: Literal["auto", 1, 2] = "auto"
+    profile: ProfileName = "auto"
     restart: Literal["never", "idle", "always"] = "never"
     restart_limit: Count = 3
     restart_window: Seconds = 60.0
     restart_delay: Seconds = 0.2
     eof_grace: Seconds = 5.0
     term_grace: Seconds = 3.0
+
+
+class Profiles(Struct, frozen=True):
+    """Where the user's own agent profiles are; by default below XDG_CONFIG_HOME or ~/.config."""
+
+    dir: Folder | None = None
 
 
 class Record(Struct, frozen=True):
@@ -172,7 +182,7 @@ class Plugins(Struct, frozen=True):
     tables: dict[str, dict[str, Any]] = {}
 
 
-class Settings(Struct, frozen=True):
+class Settings(Struct, frozen=True, dict=True):
     """All settings of one run; the defaults are those of the command-line contract."""
 
     bridge: Bridge = Bridge()
@@ -183,6 +193,7 @@ class Settings(Struct, frozen=True):
     normalize: Normalize = Normalize()
     limits: Limits = Limits()
     agent: Agent = Agent()
+    profiles: Profiles = Profiles()
     record: Record = Record()
     findings: Findings = Findings()
     state: State = State()
@@ -209,7 +220,15 @@ def load(config_file: Path | None, sets: Sequence[str], options: Mapping[str, ob
         _choose(chosen, [(key, value)], types, OPTION_NAMES.get(key, "option"))
     for text in sets:
         _choose(chosen, _leaves(_assigned(text, types), types, "--set"), types, "--set")
-    return _built(chosen)
+    settings = _built(chosen)
+    msgspec.structs.force_setattr(settings, _GIVEN, frozenset(_given(chosen)))
+    return settings
+
+
+def explicit(settings: Settings) -> frozenset[str]:
+    """The dotted keys that any source gave a value, be it the default; `lifecycle.rules.VNN` for each rule."""
+    given: frozenset[str] = settings.__dict__.get(_GIVEN, frozenset())
+    return given
 
 
 def mistakes(config_file: Path) -> list[str]:
@@ -224,9 +243,11 @@ def mistakes(config_file: Path) -> list[str]:
     types = _types()
     found: list[tuple[int, str]] = []
     for key, value in _leaves(table, types, str(config_file)):
-        singly = key == _RULES and isinstance(value, dict)
-        for part in ({name: word} for name, word in value.items()) if singly else (value,):
-            line = place(text, f"{key}.{next(iter(part))}" if singly else key)
+        parts: list[tuple[str, object]] = [(key, value)]
+        if key == _RULES and isinstance(value, dict):
+            parts = [(f"{key}.{rule}", {rule: word}) for rule, word in value.items()]
+        for written, part in parts:
+            line = place(text, written)
             source = f"{config_file}:{line}" if line is not None else str(config_file)
             try:
                 _checked(key, part, types, source)
@@ -297,8 +318,9 @@ def _assigned(text: str, types: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"--set: expected KEY=VALUE, got {_shown(text)}")
     kind = types.get(key)
     value: object = raw if _is_plain_text(kind, raw) else _toml_value(raw)
-    if isinstance(value, str) and _is_word_list(kind):
-        value = [word.strip() for word in value.split(",")]
+    if isinstance(value, str) and (words := _words(kind)):
+        listed = [word.strip() for word in value.split(",")]
+        value = listed if words.issuperset(listed) else value
     for part in reversed(key.split(".")):
         value = {part: value}
     assert isinstance(value, dict)
@@ -311,13 +333,13 @@ def _is_plain_text(kind: Any, raw: str) -> bool:
         return False
     if get_origin(kind) is Literal:
         return raw in get_args(kind)
-    return Text in get_args(kind)
+    return Text in get_args(kind) or Folder in get_args(kind) or kind is ProfileName
 
 
-def _is_word_list(kind: Any) -> bool:
-    """Whether the value is a list of known words, which one may write without brackets: `cancel,restart`."""
+def _words(kind: Any) -> set[str]:
+    """The words a list of known words is made of; one may write such a list without brackets: `cancel,restart`."""
     items = get_args(get_args(kind)[0]) if get_origin(kind) is Annotated else ()
-    return len(items) == 2 and items[1] is Ellipsis and get_origin(items[0]) is Literal
+    return set(get_args(items[0])) if len(items) == 2 and get_origin(items[0]) is Literal else set()
 
 
 def _toml_value(raw: str) -> object:
@@ -395,7 +417,9 @@ def _checked_rules(table: Mapping[str, object], source: str) -> dict[str, object
     words = get_args(get_args(get_args(RuleWords)[0])[1])
     for rule, word in table.items():
         if rule not in rules:
-            raise ConfigError(f"{source}: {_RULES}: unknown rule {_printable(rule)}; rules are V01 to V{LAST_RULE}")
+            raise ConfigError(
+                f"{source}: {_RULES}: unknown rule {_printable(rule)}; rules are V01 to V{LAST_RULE}"
+            )
         if word not in words:
             expected = _expected(get_args(get_args(RuleWords)[0])[1])
             raise _wrong(source, f"{_RULES}.{rule}", expected, word)
@@ -449,6 +473,13 @@ def _built(chosen: Mapping[str, object]) -> Settings:
     if tables:
         sections.setdefault(_PLUGINS, {})["tables"] = tables
     return msgspec.convert(sections, Settings)
+
+
+def _given(chosen: Mapping[str, object]) -> Iterator[str]:
+    for key, value in chosen.items():
+        if key == _RULES and isinstance(value, dict):
+            yield from (f"{key}.{rule}" for rule in value)
+        yield key
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

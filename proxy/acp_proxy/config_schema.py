@@ -55,6 +55,7 @@ MEANINGS: Final[dict[str, str]] = {
     "agent.restart_delay": "The first wait before a restart, doubled with each one.",
     "agent.eof_grace": "Between closing the agent's input and SIGTERM.",
     "agent.term_grace": "Between SIGTERM and SIGKILL.",
+    "profiles.dir": "The folder of the user's own agent profiles.",
     "record.file": "Where the recording is written.",
     "findings.file": "Where findings are written, one JSON object a line.",
     "state.path": "The registry of sessions, kept from run to run.",

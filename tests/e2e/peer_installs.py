@@ -1,4 +1,4 @@
-"""The official SDKs, installed once into the cache of `schema_cache`, never into the repository.
+"""The official SDKs and an agent, installed once into the cache of `schema_cache`, never into the repository.
 
 Node and npm are those on PATH; where one is missing or Node is too old, both come from PyPI. What cannot be had
 skips the tests that ask for it, saying why; where `CI` is `true` they fail.
@@ -58,16 +58,27 @@ def python_peers() -> PythonPeers:
 @functools.cache
 def node_peers() -> NodePeers:
     """Node, and what `peers/package-lock.json` names, by `npm ci`."""
+    return _node_packages("node-peers", PEERS)
+
+
+@functools.cache
+def llm_agent() -> list[str]:
+    """The command of a real agent that asks a model, out of `peers/llm/package-lock.json`."""
+    found = _node_packages("llm-agent", PEERS / "llm")
+    return [str(found.node), str(found.modules / "@qwen-code" / "qwen-code" / "cli.js")]
+
+
+def _node_packages(name: str, pins: Path) -> NodePeers:
     node, npm = node_tools()
 
     def install(folder: Path) -> None:
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(PEERS / name, folder)
+        for file in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(pins / file, folder)
         command = [str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         _run(command, "npm ci", cwd=folder, path=node.parent)
 
-    lock = (PEERS / "package-lock.json").read_bytes()
-    return NodePeers(node, cached("node-peers", lock, install) / "node_modules")
+    lock = (pins / "package-lock.json").read_bytes()
+    return NodePeers(node, cached(name, lock, install) / "node_modules")
 
 
 @functools.cache
@@ -162,5 +173,5 @@ def cached(name: str, pins: bytes, install: Callable[[Path], None], *, per_inter
 def unavailable(reason: str) -> NoReturn:
     """Skip the test, or fail it where `CI` is `true`."""
     if os.environ.get("CI") == "true":
-        pytest.fail(f"the official SDKs are needed: {reason}")
-    pytest.skip(f"the official SDKs are needed: {reason}")
+        pytest.fail(f"packages of peers are needed: {reason}")
+    pytest.skip(f"packages of peers are needed: {reason}")

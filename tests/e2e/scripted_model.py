@@ -51,7 +51,7 @@ class ScriptedModel(ThreadingHTTPServer):
 class _Answer(BaseHTTPRequestHandler):
     server: ScriptedModel
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *args: object) -> None:
         """Say nothing on stderr."""
 
     def do_GET(self) -> None:
@@ -90,7 +90,9 @@ class _Answer(BaseHTTPRequestHandler):
             self._end("stop")
 
     def _fail(self) -> None:
-        data = json.dumps({"error": {"message": "the model says no", "type": "invalid_request_error"}}).encode()
+        data = json.dumps(
+            {"error": {"message": "the model says no", "type": "invalid_request_error"}}
+        ).encode()
         self.send_response(400)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))

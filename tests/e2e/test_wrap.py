@@ -139,13 +139,6 @@ async def test_agent_inherits_the_environment_but_not_our_settings(monkeypatch: 
 # ---------------------------------------------------------------- recording, findings
 
 BEARER = "Bearer abcdefghijklmnop0123456789"
-PATTERNS = {
-    "bearer": "Bearer qrstuvwxyzabcdef0123456789",
-    "sk-": "sk-ant-REDACTME0123456789abcdefghijklmnop",
-    "ghp_": "ghp_REDACTME0123456789abcdefghijklmnopqr",
-    "AWS": "AKIAREDACTME01234567",
-    "userinfo": "https://user:redactmepassword@example.org/x",
-}
 
 
 async def test_recording_is_a_readable_trace_without_the_secrets_it_was_given(tmp_path: Path) -> None:
@@ -176,18 +169,6 @@ async def test_recording_is_a_readable_trace_without_the_secrets_it_was_given(tm
     shown = [entry["frame"] for entry in frames if (entry["leg"], entry["dir"]) == ("client", "out")]
     assert [json.loads(frame).get("id") for frame in shown] == [frame.get("id") for frame in run.frames]
     assert len(list(read(file))) == len(entries)
-
-
-async def test_recording_holds_nothing_that_looks_like_a_secret(tmp_path: Path) -> None:
-    """Production §2: by pattern, wherever it stands; §4: a canary in the prompt."""
-    file = tmp_path / "run.jsonl"
-    async with wrapped({}, "--record", str(file)) as run:
-        session = await run.open()
-        for secret in PATTERNS.values():
-            await run.answer(await run.prompt(session, f"use {secret} please"))
-        await run.leave()
-    data = file.read_bytes()
-    assert [name for name, secret in PATTERNS.items() if secret.encode() in data] == []
 
 
 async def test_findings_are_written_a_line_each(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_the_agents_end() -> None:
 def test_inferred_work_ends_when_it_falls_quiet() -> None:
     stage = observer(agent_initiated="infer", quiet_time=30.0)
     assert stage.next_deadline() is None
-    assert told(stage.back(made(message()), 5.0)) == ["C message", "C running"]
+    assert told(stage.back(made(message()), 5.0)) == ["C running", "C message"]
     assert stage.next_deadline() == 35.0
     stage.back(made(message()), 20.0)
     assert stage.next_deadline() == 50.0

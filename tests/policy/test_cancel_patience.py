@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -144,11 +145,11 @@ def test_after_the_client_left_no_end_is_told(make: Callable[..., Driver]) -> No
 # ---------------------------------------------------------------- agents that report their states
 
 
-def state(name: str, stop: str | None = None, **more: object) -> Json:
+def state(name: str, stop: str | None = None, **more: Any) -> Json:
     return update("state_update", state=name, **({"stopReason": stop} if stop else {}), **more)
 
 
-def running(**options: object) -> Driver:
+def running(**options: Any) -> Driver:
     driver = both_v2(cancel_timeout=60.0, **options)
     driver.prompt(7)
     driver.agent_sends(state("running"), answer(7, {"messageId": "m7"}))

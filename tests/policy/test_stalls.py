@@ -196,7 +196,7 @@ def test_machine_work_is_no_stall_but_has_a_ceiling() -> None:
 # ---------------------------------------------------------------- agents that report their states
 
 
-def state(name: str, **more: object) -> Json:
+def state(name: str, **more: Any) -> Json:
     return update("state_update", state=name, **more)
 
 

@@ -120,12 +120,12 @@ class ModelSession:
         """`tool_call` (announced) or `tool_call_update`."""
         if self.phase == "closed":
             return []
-        self._tool(name, status, announced=announced)
+        self._tool(name, status, announced=announced, replayed=bool(self.replays))
         return self._settle()
 
-    def _tool(self, name: str, status: str | None, *, announced: bool) -> None:
+    def _tool(self, name: str, status: str | None, *, announced: bool, replayed: bool) -> None:
         known = self.tools.get(name)
-        if self.replays:
+        if replayed:
             live = known is not None and known.foreground and known.epoch == self.epoch and self.open
             if not live:
                 old = known.status if known is not None else "pending"
@@ -136,10 +136,10 @@ class ModelSession:
             known.status = status
 
     def permission(self, key: Hashable, name: str, status: str | None) -> list[str]:
-        """A permission request; its tool call counts as an update."""
+        """A permission request; its tool call counts as an update, and no request belongs to a replay."""
         if self.phase == "closed":
             return []
-        self._tool(name, status, announced=False)
+        self._tool(name, status, announced=False, replayed=False)
         return self._wait(key, name)
 
     def elicitation(self, key: Hashable, name: str | None) -> list[str]:

@@ -2,7 +2,8 @@
 
 The model is `lifecycle_model`, written from the specification. Where the text leaves a case open
 nothing is generated for it: a load within a close, a close of what is closed, a close that fails under
-an open turn, and news of the turn's own tools in a replay beyond what is known of them.
+an open turn, and in a replay under an open turn news of its own tools, or of finished ones of a turn
+before it.
 
 HYPOTHESIS_PROFILE=deep searches long and at random; otherwise it takes seconds and always tries the
 same conversations, so that it never fails for one change in place of another.
@@ -33,7 +34,7 @@ settings.register_profile(
     "lifecycle",
     derandomize=True,
     deadline=None,
-    max_examples=300,
+    max_examples=200,
     stateful_step_count=50,
     suppress_health_check=SLOW_IS_FINE,
 )
@@ -256,7 +257,10 @@ class Conversation(RuleBasedStateMachine):
         status, announced = data.draw(st.sampled_from(STATUSES)), data.draw(st.booleans())
         model = self.model[session]
         if model.replays and model.open and name in model.tools:
-            status = model.tools[name].status
+            known = model.tools[name]
+            if known.foreground and known.epoch != model.epoch:
+                return
+            status = known.status
         told = model.tool(name, status, announced=announced)
         body = {"toolCallId": name, **({} if status is None else {"status": status})}
         self.update(session, "tool_call" if announced else "tool_call_update", body, told)
@@ -268,13 +272,7 @@ class Conversation(RuleBasedStateMachine):
     def permission(self, data: st.DataObject) -> None:
         session, name = self.session(data), data.draw(st.sampled_from(TOOLS))
         status = data.draw(st.sampled_from(STATUSES))
-        model = self.model[session]
-        if model.replays and model.open:
-            known = model.tools.get(name)
-            if known is None or not known.foreground or known.epoch != model.epoch:
-                return
-            status = None
-        told = model.permission(self.next_key(Role.AGENT), name, status)
+        told = self.model[session].permission(self.next_key(Role.AGENT), name, status)
         call = {"toolCallId": name, **({} if status is None else {"status": status})}
         params = {"toolCall": call, "options": []}
         self.ask(Role.AGENT, "wait", session, "session/request_permission", params, told)

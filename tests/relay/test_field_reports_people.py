@@ -61,7 +61,8 @@ def test_br23_a_cancel_timeout_ends_the_wait_and_drops_the_late_result() -> None
     driver.client_sends(cancel())
     driver.prompt(8)
     late = driver.agent_id("session/prompt")
-    assert driver.advance(59).lines == []
+    waited = driver.advance(59)
+    assert (waited.client, waited.agent) == ([], [cancel()])
     said = driver.advance(1.5)
     assert story(said.client) == ["idle cancelled", "running"]
     assert prompts_at_agent(driver) == 2

@@ -315,13 +315,26 @@ def test_the_answer_is_known_by_the_type_of_its_id() -> None:
     assert driver.agent_sends(answer(1, v1_result())).client[0]["result"]["protocolVersion"] == 2
 
 
-def test_a_repeated_initialize_of_equal_versions_is_the_agents_to_judge() -> None:
+def test_a_repeated_initialize_between_v2_peers_is_answered_from_the_first() -> None:
     driver = Driver()
     driver.client_sends(initialize_v2(0))
     driver.agent_sends(answer(0, V2_RESULT))
-    raw = spaced(initialize_v2(1))
+    assert driver.client_sends(initialize_v2("again")).client == [answer("again", V2_RESULT)]
+    other = initialize_v2(2, elicitation={})
+    assert driver.client_sends(other).agent == [other], "with other parameters it is the agent's to judge"
+    driver.agent_sends(failure(2, -32600))
+    driver.client_sends(call(3, "session/list", {}))
+    again = initialize_v2(4)
+    assert driver.client_sends(again).agent == [again], "after another request as well"
+
+
+def test_a_repeated_initialize_between_v1_peers_is_the_agents_to_judge() -> None:
+    driver = Driver()
+    driver.client_sends(initialize_v1(0))
+    driver.agent_sends(answer(0, v1_result()))
+    raw = spaced(initialize_v1(1))
     assert driver.lines(CLIENT, raw).lines == [(AGENT, raw)]
-    assert story(driver.agent_sends(answer(1, V2_RESULT), message(messageId="m")).client) == [
+    assert story(driver.agent_sends(answer(1, v1_result()), message()).client) == [
         "answer 1",
         "agent_message_chunk",
     ]

@@ -164,10 +164,12 @@ def test_a_request_too_long_is_answered_where_its_id_can_be_read(
         b'{"id":7',
     ],
 )
-def test_without_an_id_a_line_too_long_is_only_skipped(driver: Driver, head: bytes) -> None:
-    for leg in Role:
-        said = driver.lines(leg, Oversize(head))
-        assert (said.lines, said.rules) == ([], ["V48"])
+def test_a_line_too_long_whose_id_cannot_be_read(driver: Driver, head: bytes) -> None:
+    """A client's request is refused under no id, for its own may stand behind what was skipped."""
+    said = driver.lines(AGENT, Oversize(head))
+    assert (said.lines, said.rules) == ([], ["V48"])
+    said = driver.lines(CLIENT, Oversize(head))
+    assert (said.both, said.rules) == (["C error None -32600"] if b'"method"' in head else [], ["V48"])
 
 
 def test_an_answer_too_long_fails_its_request_on_the_other_leg() -> None:

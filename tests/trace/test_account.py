@@ -13,7 +13,9 @@ from acp_proxy.relay.commands import StateReport
 from acp_proxy.trace.account import Account
 from acp_proxy.trace.checking import StateChange
 
-FINDING = Finding(1.23456, "V12", "agent", "ended otherwise", session="s\x1b[2J1", frames=(9, 4), source="LC-17")
+FINDING = Finding(
+    1.23456, "V12", "agent", "ended otherwise", session="s\x1b[2J1", frames=(9, 4), source="LC-17"
+)
 BARE = Finding(2.0, "V41", "client", "left open", severity="info")
 CHANGE = StateChange(
     StateReport(3.00049, "s1", "running", "idle", "end_turn"), Role.AGENT, True, "answer to session/prompt", 7

@@ -144,7 +144,9 @@ def test_a_native_agents_states_are_its_own() -> None:
 
 
 def test_settings_of_the_inference_count() -> None:
-    script = Script().all(OPENING).said(CLIENT, prompt()).said(AGENT, END).said(AGENT, CHUNK, after=5).over(60)
+    script = (
+        Script().all(OPENING).said(CLIENT, prompt()).said(AGENT, END).said(AGENT, CHUNK, after=5).over(60)
+    )
     assert len(states(check(script.items))) == 2
     assert states(check(script.items, agent_initiated="infer", quiet_time=10.0))[2:] == [
         (11, "running", "agent_message_chunk", 7),
@@ -293,8 +295,23 @@ def test_a_clients_second_initialize_is_no_new_process() -> None:
     script = Script()
     for sender, body in OPENING:
         script.passed(sender, body)
-    script.passed(CLIENT, INIT_V1).passed(CLIENT, prompt())
-    assert [one for one in findings(check(script.items)) if one[0] == "V44"] == []
+    script.passed(CLIENT, prompt()).passed(CLIENT, {**INIT_V1, "id": 9}).passed(AGENT, END)
+    assert states(check(script.items))[1:] == [(7, "idle", "answer to session/prompt", 7)]
+
+
+def test_a_frame_that_the_proxy_made_has_no_number_to_show() -> None:
+    script = bridged().passed(CLIENT, prompt(), CLIENT).made(AGENT, prompt()).over(after=100)
+    judged = [one for one in check(script.items, turn_timeout=30.0) if isinstance(one, Finding)]
+    assert [(one.rule, one.leg, one.frames) for one in judged] == [("V46", "agent", ())]
+
+
+def test_the_end_of_a_busy_agent_is_no_cancel_by_its_client() -> None:
+    """To cancel this child would be a fault (V38), and nobody did."""
+    script = Script().all([(CLIENT, INIT_V2), (AGENT, V2), (CLIENT, NEW), (AGENT, NEW_IS)])
+    script.said(AGENT, update(sessionUpdate="state_update", state="running"))
+    child = {"sessionId": "child", "title": "c", "state": {"state": "running"}}
+    script.said(AGENT, update(sessionUpdate="subagent_update", **child))
+    assert findings(check(script.over().items)) == []
 
 
 @pytest.mark.parametrize("sender", [CLIENT, AGENT])

@@ -103,13 +103,13 @@ def test_a_file_that_fails_while_it_is_read_is_named() -> None:
         def readline(self, size: int | None = -1, /) -> bytes:
             raise OSError(5, "Input/output error")
 
-    with pytest.raises(TraceError, match="^f: cannot be read: Input/output error$"):
+    with pytest.raises(TraceError, match=r"^f: cannot be read: Input/output error$"):
         list(traffic(Broken(), "f"))
 
 
 def test_lines_no_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("acp_proxy.trace.traffic.LINE_BYTES", 64)
-    with pytest.raises(TraceError, match="^f:2: the line is longer than 64 bytes$"):
+    with pytest.raises(TraceError, match=r"^f:2: the line is longer than 64 bytes$"):
         read(captured({"t": 0, "dir": "note", "line": ""}) + b" " * 100)
 
 

@@ -43,7 +43,7 @@ STRICT: Final = "strict"
 OFF: Final = "off"
 
 # What strict refuses although enforce lets it pass. A snapshot is never held back: the client waits for it.
-_STRICT_DROPS: Final = frozenset({"V11", "V13", "V14", "V15", "V34", "V37", "V42"})
+_STRICT_DROPS: Final = frozenset({"V11", "V13", "V14", "V15", "V34", "V37", "V42", "V43"})
 _STRICT_REFUSES: Final = {"V23": INVALID_PARAMS, "V44": INVALID_REQUEST}
 # Noted in every mode but by choice: there is nothing to put right on the wire.
 _BY_CHOICE: Final = frozenset({"V41"})
@@ -117,12 +117,11 @@ class Lifecycle(Filter):
                 passage.message.frame = _encoded(passage.message.body, message.frame)
                 message = passage.message
         found = watch.take(message, sender, at, sound)
-        if not found and passage is None and not self.rewrites:
+        if not found and passage is None and not self._repairs.any and not self._inferred:
             return message
         if passage is None:
             passage = Passage(message, sender, at)
-        if self.rewrites:
-            self._rename(passage)
+        self._rename(passage)
         if found:
             self._respond(found, passage)
             if passage.refused and type(message) is Request:
@@ -154,6 +153,8 @@ class Lifecycle(Filter):
             action = NOTED
             if passage.message is not None or passage.given is None or breach.rule in ("V27", "V40"):
                 action = self._respond_to(breach, passage, chosen)
+            if breach.again:
+                continue
             self._findings.note(
                 Finding(
                     passage.at,
@@ -288,11 +289,11 @@ class Lifecycle(Filter):
                     )
                 )
 
-    def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
+    def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
         """The agent has ended: the states told in its name end with it."""
         steps: list[Step] = []
         for inferred in self._inferred.values():
-            steps += [self._told(change) for change in inferred.gone(error, at)]
+            steps += [self._told(change) for change in inferred.gone(error_body, at)]
         self._inferred.clear()
         return steps
 

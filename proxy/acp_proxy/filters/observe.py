@@ -1,7 +1,8 @@
 """The engine's place in the chain: notes what truly passes, and sends state changes back.
 
 A change caused by something said to the agent, or by an update or request of the agent, follows
-its cause; one caused by the agent's answer precedes it (lifecycle §2.3, snapshot order).
+its cause; one caused by the agent's answer precedes it (lifecycle §2.3, snapshot order). So does the
+beginning of work that is inferred from its first output (LC-01).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from acp_proxy.acp.version import Role
 from acp_proxy.filters.base import Filter, Outcome, Step, ToAgent, ToClient, Travels
 from acp_proxy.inference.engine import Engine
-from acp_proxy.jsonrpc.message import Json, Message, Response, error, notification
+from acp_proxy.inference.session import State
+from acp_proxy.jsonrpc.message import Json, Message, Notification, Response, error, notification
 
 
 class Observe(Filter):
@@ -33,7 +35,7 @@ class Observe(Filter):
         changes = self._engine.observe(message, Role.AGENT, at)
         if not changes:
             return message
-        if type(message) is Response:
+        if type(message) is Response or (type(message) is Notification and changes[0].old is State.IDLE):
             return [*map(ToClient, changes), ToClient(message)]
         return [ToClient(message), *map(ToClient, changes)]
 

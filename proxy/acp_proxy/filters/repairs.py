@@ -82,6 +82,14 @@ class Repairs:
             "V43": self._drop,
         }
 
+    @property
+    def any(self) -> bool:
+        """Whether an earlier repair has to be kept up."""
+        answered = self.answered
+        return bool(
+            answered[Role.CLIENT] or answered[Role.AGENT] or self.message_ids.any or self.request_ids.any
+        )
+
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self, session_id: str, state: str, **more: Any) -> Step:
@@ -355,7 +363,7 @@ def _with(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     """A copy of JSON data with another value at a path, sharing all that is not on it."""
     if not path:
         return new
-    first = path[0]
-    copy: Any = list(value) if type(value) is list else dict(value)
-    copy[first] = _with(value[first], path[1:], new)
+    first, rest = path[0], path[1:]
+    copy: Any = list(value) if isinstance(value, list) else dict(value)
+    copy[first] = _with(copy[first], rest, new)
     return copy

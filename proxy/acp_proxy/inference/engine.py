@@ -103,7 +103,8 @@ class Engine:
         changes: list[Change] = []
         for session_id in list(self._working_alone):
             session = self.sessions[session_id]
-            if at - session.last_heard >= self.rules.quiet_time:
+            # The same sum as in `quiet_at`: a difference may round to just below, and the timer would spin.
+            if session.last_heard + self.rules.quiet_time <= at:
                 changes += self._move(session, Kind.QUIET, None, at)
                 session.last_heard = at
         return changes

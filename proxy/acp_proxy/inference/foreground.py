@@ -185,6 +185,7 @@ def _end(session: Session, ending: Ending | None, at: float) -> Change:
 
 
 def _cancel(session: Session, detail: Any, at: float, rules: Rules) -> Change | None:
+    session.cancelled_by_close = False
     if session.foreground:
         session.cancelled = True
     return None
@@ -301,8 +302,10 @@ def _close(session: Session, detail: Any, at: float, rules: Rules) -> Change | N
     if session.phase is not Phase.CLOSING:
         session.phase_before_close = session.phase
     session.phase = Phase.CLOSING
-    session.cancelled_by_close = session.foreground and not session.cancelled
-    return _cancel(session, detail, at, rules)
+    by_close = session.foreground and not session.cancelled
+    _cancel(session, detail, at, rules)
+    session.cancelled_by_close = by_close
+    return None
 
 
 def _close_done(session: Session, detail: Any, at: float, rules: Rules) -> Change | None:

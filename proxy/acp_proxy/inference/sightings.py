@@ -6,7 +6,6 @@ the findings, and their number stays bounded.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from acp_proxy.acp.methods import MethodInfo, method_info
@@ -16,8 +15,8 @@ from acp_proxy.acp.vocabulary import known_values
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.jsonrpc.message import Json, Message
 
-_TEXT_CHUNKS: Final = frozenset({"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"})
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+_TEXT_CHUNKS: Final = ("agent_message_chunk", "agent_thought_chunk", "user_message_chunk")
+_LONGEST_WORD: Final = 40
 _MOST_VALUES: Final = 100
 _MOST_METHODS: Final = 100
 _OTHERS: Final = ("", "")
@@ -113,4 +112,6 @@ def _is_power_of_ten(count: int) -> bool:
 
 def _shown(value: str) -> str:
     """The value if it looks like a name of something; text of any other kind may be somebody's."""
-    return f'"{value}"' if _WORD.fullmatch(value) else "(no plain word)"
+    letters = value.replace("_", "").replace("-", "").replace(".", "")
+    is_word = letters.isalnum() and value.isascii() and value[0].isalpha() and len(value) <= _LONGEST_WORD
+    return f'"{value}"' if is_word else "(no plain word)"

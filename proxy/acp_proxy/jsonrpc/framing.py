@@ -48,8 +48,7 @@ class LineSplitter:
     def __init__(self, limit: int) -> None:
         """`limit` is the longest accepted line in bytes, the line feed not counted."""
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._pending = bytearray()
         self._skipping = False
 
     def feed(self, data: bytes, recognize: Recognize | None = None) -> list[Piece]:
@@ -60,7 +59,7 @@ class LineSplitter:
         """
         pieces: list[Piece] = []
         start = 0
-        if self._parts or self._skipping:
+        if self._pending or self._skipping:
             cut = data.find(b"\n")
             if cut < 0:
                 self._keep(data, pieces)
@@ -69,9 +68,8 @@ class LineSplitter:
             if self._skipping:
                 self._skipping = False
             else:
-                self._add(b"".join(self._parts), pieces)
-            self._parts.clear()
-            self._size = 0
+                self._add(bytes(self._pending), pieces)
+            self._pending.clear()
             start = cut + 1
         if recognize is None or len(data) > self._limit:
             self._cut(data, start, pieces)
@@ -81,9 +79,8 @@ class LineSplitter:
 
     def finish(self) -> bytes | None:
         """The stream has ended: the unfinished last line, if there is one."""
-        rest = b"".join(self._parts)
-        self._parts.clear()
-        self._size = 0
+        rest = bytes(self._pending)
+        self._pending.clear()
         self._skipping = False
         return rest if rest.strip() else None
 
@@ -121,10 +118,8 @@ class LineSplitter:
         """Hold a piece of an unfinished line, or give the line up when it is too long."""
         if self._skipping:
             return
-        self._parts.append(piece)
-        self._size += len(piece)
-        if self._size > self._limit:
+        self._pending += piece
+        if len(self._pending) > self._limit:
             self._skipping = True
-            pieces.append(Oversize(b"".join(self._parts)[:HEAD_BYTES]))
-            self._parts.clear()
-            self._size = 0
+            pieces.append(Oversize(bytes(self._pending[:HEAD_BYTES])))
+            self._pending.clear()

@@ -206,6 +206,8 @@ class Revival(Filter):
                 self._ours.discard(message.id)
                 return self._ours_answered(message, at)
             self._known.answered(message)
+            if self._lost:
+                self._lost.difference_update(self._known.sessions)
         return message
 
     def _ours_answered(self, message: Response, at: float) -> Sequence[Step]:

@@ -320,7 +320,7 @@ class Stalls(Filter):
         self._asked.clear()
         return ()
 
-    def agent_gone(self, error: Json, at: float) -> Sequence[Step]:
+    def agent_gone(self, error_body: Json, at: float) -> Sequence[Step]:
         """All turns are over."""
         return self.client_gone(at)
 

@@ -120,7 +120,8 @@ class Relay:
             end_markers=options.end_markers,
             synonyms=options.synonyms,
         )
-        self.engine = Engine(rules, self.findings)
+        # What is said of a closed session the watch tells as well, and there it can be repaired.
+        self.engine = Engine(rules, FindingLog())
         snapshot = Snapshot()
         self._again = InitializeAgain(self._spoken)
         self.negotiation = Negotiate(
@@ -553,7 +554,7 @@ class Relay:
     def _meet(self, info: Json, version: Version) -> None:
         self._options, stage = meet(info, version, self._options, self.engine, self.findings)
         if stage is not None:
-            self._chain.insert(stage, before=self._observe)
+            self._chain.insert(stage, before=self._lifecycle)
         if self.engine.rules.agent_initiated != "ignore":
             self._may_shortcut = False  # outside a turn every chunk may begin one
 

@@ -62,7 +62,7 @@ _FIRST: Final = re.compile(
 )
 
 
-def untouched(line: bytes, *, named: bool) -> bool:
+def untouched(line: bytes, *, named: bool = False) -> bool:
     """Whether a line of the agent is a text chunk and nothing else, and may pass as it is.
 
     `named`: only with a message id, which v2 requires.

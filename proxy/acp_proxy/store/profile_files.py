@@ -1,7 +1,7 @@
 """Reads agent profiles from the user's folder and from the ones that came with the program.
 
 The user's files are read when the program starts, so that a broken one is told then. Ours are looked
-through for the agent's name first: most agents have none, and then no TOML is parsed.
+through for the agent's name first: most agents have none, and then nothing is parsed, or even imported.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from acp_proxy.errors import ConfigError
-from acp_proxy.policy import profiles
-from acp_proxy.policy.profiles import Content, Profile
 
-SHIPPED: Final = Path(profiles.__file__).parent / "data"
+if TYPE_CHECKING:
+    from acp_proxy.policy.profiles import Content, Profile
+
+SHIPPED: Final = Path(__file__).parents[1] / "policy" / "data"
 AUTO: Final = "auto"
 NONE: Final = "none"
 
@@ -68,7 +69,12 @@ class FileChoice:
         """What holds for this agent; None when no profile fits it."""
         if self._named is not None:
             return self._named.by_name.beside(self._explicit)
-        found = profiles.find([*self._ours(agent), *self._of_user.values()], agent, version)
+        fitting = [*self._ours(agent), *self._of_user.values()]
+        if not fitting:
+            return None
+        from acp_proxy.policy import profiles
+
+        found = profiles.find(fitting, agent, version)
         return None if found is None else found.always.beside(self._explicit)
 
     def _ours(self, agent: str) -> list[Profile]:
@@ -97,6 +103,8 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _read(name: str, path: Path, *, is_user: bool) -> Profile:
+    from acp_proxy.policy import profiles
+
     return profiles.read(name, _text(path), str(path), is_user=is_user)
 
 

@@ -86,12 +86,11 @@ class Conversation:
         )
 
     def end(self, at: float) -> Iterator[Judged]:
-        """The agent has ended."""
+        """The agent has ended, and then nobody is left to give what is still owed."""
         yield from self._wait(at)
         yield from self._handle(LegClosed(Role.AGENT, self._now, "the agent has ended"), None, 0)
-        # A client that leaves a busy agent has the relay cancel its work, which nobody did here.
-        if not any(self._relay.engine.busy_sessions()):
-            yield from self._handle(LegClosed(Role.CLIENT, self._now), None, 0)
+        # Only now: a client that leaves first has the relay cancel what the agent does, and nobody did that here.
+        yield from self._handle(LegClosed(Role.CLIENT, self._now), None, 0)
 
     def _wait(self, at: float) -> Iterator[Judged]:
         """Let time pass, which never goes back whatever the file says."""
@@ -145,8 +144,8 @@ class Conversation:
 
     def _went_out(self, report: FrameReport, sender: Role | None) -> None:
         """Note what the relay answers by itself to the peer that was heard."""
-        if sender is report.leg and report.number is None and type(report.message) is Response:
-            self._refused[sender].add(id_key(report.message.id))
+        if report.leg is sender and report.number is None and type(report.message) is Response:
+            self._refused[report.leg].add(id_key(report.message.id))
 
     def _cause(self, message: Message, sender: Role) -> str:
         """What a frame is, in the protocol's words."""

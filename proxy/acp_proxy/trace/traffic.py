@@ -121,7 +121,7 @@ def _captured_line(body: Any, where: str) -> tuple[float, str, str]:
     if not isinstance(body, dict) or not isinstance(body.get("dir"), str):
         raise TraceError(f'{where}: neither a recording nor a capture: no "dir"')
     at, text = body.get("t"), body.get("line")
-    if type(at) not in (int, float):
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
         raise TraceError(f'{where}: "t" is no number')
     if body["dir"] in _SENDERS and not isinstance(text, str):
         raise TraceError(f'{where}: "line" is no text')

@@ -229,11 +229,7 @@ class Questions:
         """`$/cancel_request` of the agent: the client is told under our id and still answers (LC-70)."""
         own_id = self._own_ids.get(id_key(message.params.get("requestId")))
         if own_id is None:
-            steps = self._served.withdraw(message.params.get("requestId"))
-            if steps is not None:
-                return steps
-            self._bridge.note(at, "V30", "agent", "cancel of a request that is not open", message, "LC-70")
-            return []
+            return self._served.withdraw(message.params.get("requestId")) or []
         if self._bridge.agent_is_gone:
             # Nobody waits for the answer any more, and the end of its turn must not withdraw it again.
             question = self._open.pop(own_id)

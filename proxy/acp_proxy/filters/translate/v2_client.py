@@ -26,6 +26,8 @@ from acp_proxy.filters.translate.updates import Updates
 from acp_proxy.inference.findings import FindingLog
 from acp_proxy.inference.foreground import Change
 from acp_proxy.inference.session import Session, State
+from acp_proxy.inference.watch.breach import SOURCES
+from acp_proxy.inference.watch.ids import Received, session_of
 from acp_proxy.jsonrpc.message import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -65,6 +67,7 @@ class V2Client(Filter):
     ) -> None:
         self._initialized = (client_params, client_result)
         self._spoken = False
+        self._received = Received()
         bridge = self._bridge = Bridge(
             client_params, agent_result, options, view, findings, token, remembered
         )
@@ -127,6 +130,7 @@ class V2Client(Filter):
                 at, "V31", "client", "request id reused in flight", message, "LC-73", action="refused"
             )
             return [ToClient(error(None, INVALID_REQUEST, "request id is already in use"))]
+        self._received.add(message.id)
         method = message.method
         if method == "initialize":
             return self._initialize_again(message)
@@ -140,7 +144,10 @@ class V2Client(Filter):
             return self._unlisted(message, at)
         checked = conform(Version.V2, info.params, message.body.get("params", _MISSING), unstable=True)
         if checked.problem is not None:
-            return bridge.refuse(message.id, Refusal(INVALID_PARAMS, f"{method}: {checked.problem}"))
+            text = f"{method}: {checked.problem}"
+            empty = method == "session/prompt" and message.params.get("prompt") == []
+            self._refused("V23" if empty else "V42", message, text, at)
+            return bridge.refuse(message.id, Refusal(INVALID_PARAMS, text))
         params: Json = checked.value
         told = bridge.sessions.get(params.get("sessionId", ""))
         if (
@@ -148,12 +155,18 @@ class V2Client(Filter):
             and (told.closed or told.leaving)
             and method not in ("session/resume", "session/close", "session/delete")
         ):
+            self._refused("V44", message, f"{method} for a session that is closed", at)
             missing = Refusal(RESOURCE_NOT_FOUND, "the session is closed", {"sessionId": told.id})
             return bridge.refuse(message.id, missing)
         handler = self._requests.get(method)
         if handler is None:
             return self._pass_on(message, method, params)
         return handler(message, params, at)
+
+    def _refused(self, rule: str, message: Request, text: str, at: float) -> None:
+        source = SOURCES[rule]
+        session_id = session_of(message)
+        self._bridge.note(at, rule, "client", text, message, source, action="refused", session=session_id)
 
     def _initialize_again(self, message: Request) -> Outcome:
         """A v2 client may repeat `initialize` until its first other request (LC-86)."""
@@ -195,6 +208,7 @@ class V2Client(Filter):
 
     def _not_cancellable(self, message: Request, params: Json, at: float) -> Sequence[Step]:
         """A v1 agent advertises nothing to cancel (LC-60)."""
+        self._refused("V28", message, f"{message.method} for something that does not offer it", at)
         return self._bridge.refuse(message.id, Refusal(INVALID_PARAMS, "nothing cancellable has this id"))
 
     def _notification(self, message: Notification, at: float) -> Outcome:
@@ -235,6 +249,9 @@ class V2Client(Filter):
             return steps
         own_id = self._bridge.own_call_ids.get(id_key(token))
         if own_id is None:
+            if token not in self._received:
+                text = "cancel of a request that was never received"
+                self._bridge.note(at, "V30", "client", text, message, SOURCES["V30"], action="repaired")
             return None
         call = self._bridge.calls.get(own_id)
         if call is not None and call.session is not None and call.session.turn is not None:

@@ -60,10 +60,11 @@ class Breach:
     """A rule broken by the peer at `leg`.
 
     `frames` are the numbers of the frames that show it. `text` is for people and holds no message
-    content. `detail` is what the repair of this rule needs, as the detector that finds it says.
+    content. `detail` is what the repair of this rule needs, as the detector that finds it says. `again`:
+    more of what was told once already, to be treated alike but not told anew.
     """
 
-    __slots__ = ("detail", "frames", "leg", "rule", "session", "text")
+    __slots__ = ("again", "detail", "frames", "leg", "rule", "session", "text")
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class Breach:
         text: str,
         frames: tuple[int, ...] = (),
         detail: Any = None,
+        again: bool = False,
     ) -> None:
         self.rule = rule
         self.leg = leg
@@ -80,6 +82,7 @@ class Breach:
         self.text = text
         self.frames = frames
         self.detail = detail
+        self.again = again
 
     def __repr__(self) -> str:
         return f"<Breach {self.rule} by {self.leg} in {self.session!r}: {self.text}>"

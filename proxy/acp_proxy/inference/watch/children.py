@@ -56,12 +56,10 @@ class Children(Detector):
 
     def heard(self, session: SessionRecord, tag: Any, message: Message) -> None:
         """Traffic of a session that nobody opened; while one is being opened its id is not known yet."""
-        if session.announced_late or tag in _OF_ANY_SESSION:
+        if tag in _OF_ANY_SESSION or self._book.attaching or session.resumption is not None:
             return
-        if self._book.attaching or session.resumption is not None:
-            return
-        session.announced_late = True
-        self._tell("V37", session, "traffic of a session that no parent has named", message)
+        again, session.announced_late = session.announced_late, True
+        self._tell("V37", session, "traffic of a session that no parent has named", message, again=again)
 
     def changed(self, session: SessionRecord, message: Request | Notification) -> None:
         """A request or cancel of the client for a child."""

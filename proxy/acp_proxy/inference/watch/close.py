@@ -44,10 +44,11 @@ class Close(Detector):
 
     def used(self, session: SessionRecord, message: Request) -> None:
         """A request of the client for a session."""
-        if message.method in _NEEDS_ATTACHMENT and session.bond not in (ATTACHED, CHILD):
-            if session.resumption is None:
-                text = f"{message.method} for a session that is not open on this connection"
-                self._tell("V44", session, text, message, leg=CLIENT)
+        if session.bond in (ATTACHED, CHILD) or session.resumption is not None:
+            return
+        if message.method in _NEEDS_ATTACHMENT:
+            text = f"{message.method} for a session that is not open on this connection"
+            self._tell("V44", session, text, message, leg=CLIENT)
 
     def silent(self, session: SessionRecord, message: Message) -> bool:
         """Traffic of the agent; answers whether the session is closed, so that it means nothing."""
@@ -62,8 +63,9 @@ class Close(Detector):
             missing = message.error.get("code") == RESOURCE_NOT_FOUND and call.method == "session/close"
             if not missing:
                 return False
-            text = "closing an unknown session must succeed"
-            self._tell("V26", session, text, call.frame, message)
+            if self._book.agent_version == 2:
+                text = "closing an unknown session must succeed"
+                self._tell("V26", session, text, call.frame, message)
         elif session.state in ("running", "requires_action"):
             text = "close answered while work was open, and no idle was told"
             self._tell("V25", session, text, call.frame, message)

@@ -32,6 +32,7 @@ class Detector:
         *evidence: Message | int | None,
         leg: str = AGENT,
         detail: Any = None,
+        again: bool = False,
     ) -> None:
         session_id = session.id if isinstance(session, SessionRecord) else session
-        self._report(Breach(rule, leg, session_id, text, frames_of(*evidence), detail))
+        self._report(Breach(rule, leg, session_id, text, frames_of(*evidence), detail, again))

@@ -66,12 +66,12 @@ class Ids(Detector):
         if type(token) not in (int, str) and (version == 2 or token is not None):
             if not (type(token) is float and version != 2):
                 text = "request id must be a string or an integer"
-                self._tell("V31", _session(message), text, message, leg=leg)
+                self._tell("V31", session_of(message), text, message, leg=leg)
         elif in_flight:
             text = "request id reused in flight"
             key = (sender, id_key(token))
             self._doubled[key] = self._doubled.get(key, 0) + 1
-            self._tell("V31", _session(message), text, message, leg=leg, detail="reused")
+            self._tell("V31", session_of(message), text, message, leg=leg, detail="reused")
         self._direction(message, sender, "request")
 
     def notification(self, message: Notification, sender: Role) -> None:
@@ -86,7 +86,7 @@ class Ids(Detector):
         if info is not None and info.receivers and sender.other not in info.receivers:
             text = f"{message.method} in the wrong direction"
             leg = sender.value
-            self._tell("V33", _session(message), text, message, leg=leg, detail=METHOD_NOT_FOUND)
+            self._tell("V33", session_of(message), text, message, leg=leg, detail=METHOD_NOT_FOUND)
 
     def stray_response(self, message: Message, sender: Role) -> None:
         """A response to an id that is not open; one that was used twice in flight is answered twice."""
@@ -107,6 +107,7 @@ class Ids(Detector):
             self._tell("V30", None, text, message, leg=sender.value)
 
 
-def _session(message: Request | Notification) -> str | None:
+def session_of(message: Request | Notification) -> str | None:
+    """The session a message names, if it does."""
     session_id = message.params.get("sessionId")
     return session_id if type(session_id) is str else None

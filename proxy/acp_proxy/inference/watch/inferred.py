@@ -76,6 +76,7 @@ class Inferred:
         if kind not in (Kind.OUTPUT, Kind.TOOL):
             return []
         self._said += 1
+        assert type(update) is dict
         news = triggers.tool_news(update, False) if kind is Kind.TOOL else None
         return [] if news is None else self._step(Kind.TOOL, news, at)
 
@@ -130,4 +131,3 @@ class Inferred:
         except foreground.Hole:  # after a close: told as V24 and V44 already
             return []
         return [] if change is None else [change]
-

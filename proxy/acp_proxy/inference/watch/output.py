@@ -57,9 +57,8 @@ class Output(Detector):
                 frame = session.insertion_frame
                 self._tell("V01", session, "output of a prompt while the state is idle", frame, message)
                 self._running(session)
-        elif state == "requires_action" and not session.cancelling and session.had_wait:
-            if not any(not wait.ended for wait in session.waits.values()):
-                self._resumed(session, message, "output")
+        elif state == "requires_action" and session.had_wait and not session.cancelling:
+            self._after_waits(session, message)
 
     def _stateless(self, session: SessionRecord, message: Message) -> None:
         """Every output of a prompt counts as one, also before its answer: some agents answer at the end."""
@@ -70,6 +69,11 @@ class Output(Detector):
             frame = session.insertion_frame or next(iter(session.prompts.values())).frame
             text = "output in a session whose agent never told a state"
             self._tell("V03", session, text, frame, message)
+
+    def _after_waits(self, session: SessionRecord, message: Message) -> None:
+        """Text during a wait proves past work only; with no wait left it is what the work goes on with."""
+        if all(wait.ended for wait in session.waits.values()):
+            self._resumed(session, message, "output")
 
     def _inserted(self, session: SessionRecord) -> bool:
         if self._book.agent_version == 1:
@@ -86,5 +90,5 @@ class Output(Detector):
 
     def _cancelled(self, session: SessionRecord, message: Message) -> None:
         text = "output of cancelled work after its idle"
-        self._tell("V13", session, text, session.idle_frame, message)
-        session.cancelled_span = 0
+        self._tell("V13", session, text, session.idle_frame, message, again=session.trickled)
+        session.trickled = True

@@ -286,7 +286,9 @@ def echoes(blocks: list[Any], content: Any, whole: bool) -> bool:
     if whole:
         if type(content) is not list:
             return False
-        return bool(blocks) and (content == blocks or (bool(_text(blocks)) and _text(content) == _text(blocks)))
+        return bool(blocks) and (
+            content == blocks or (bool(_text(blocks)) and _text(content) == _text(blocks))
+        )
     if not blocks or type(content) is not dict:
         return False
     if content == blocks[0]:

@@ -110,7 +110,7 @@ class TerminalRecord:
 class Resumption:
     """An open `session/resume` or `session/load`: what has come before its answer (LC-14)."""
 
-    __slots__ = ("asked", "frame", "live", "method", "replayed", "replayed_after", "reported")
+    __slots__ = ("asked", "frame", "live", "method", "replayed", "replayed_after", "reported", "unasked")
 
     def __init__(self, method: str, asked: bool, live: bool, frame: int) -> None:
         self.method = method
@@ -120,6 +120,7 @@ class Resumption:
         self.reported: Json | None = None
         self.replayed_after = 0
         self.replayed = False
+        self.unasked = False
 
 
 class SessionRecord:
@@ -169,7 +170,9 @@ class SessionRecord:
         "stop",
         "terminals",
         "tools",
+        "trickled",
         "unclaimed",
+        "unended",
         "usage",
         "user_ids",
         "waits",
@@ -202,12 +205,14 @@ class SessionRecord:
         self.messages: set[str] = set()
         self.old_messages: set[str] = set()
         self.idle_frame = 0
+        self.unended: tuple[str | None, Any, int] | None = None
         # cancel
         self.cancelling = False
         self.cancel_frame = 0
         self.covered: set[Any] = set()
         self.idle_cancel = 0
         self.cancelled_span = 0
+        self.trickled = False
         self.after_cancel = False
         # people
         self.waits: dict[Any, Wait] = {}

@@ -35,8 +35,9 @@ class Resume(Detector):
         if resumption.live and (tag not in _USER or session.prompts):
             return False
         if not resumption.asked:
-            resumption.asked = True
-            self._tell("V11", session, "replay that nobody asked for", resumption.frame, message)
+            again, resumption.unasked = resumption.unasked, True
+            text = "replay that nobody asked for"
+            self._tell("V11", session, text, resumption.frame, message, again=again)
         resumption.replayed = True
         if resumption.reported is not None:
             resumption.replayed_after = frame_number(message) or 1

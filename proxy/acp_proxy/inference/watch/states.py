@@ -173,6 +173,7 @@ def end_span(session: SessionRecord, stop: str | None, usage: Any) -> None:
     """Foreground work has ended; what a cancel ended is remembered for what may still trickle in (V13)."""
     session.after_cancel = session.cancelling
     session.cancelled_span = session.span if session.cancelling else 0
+    session.trickled = False
     session.stop = stop
     session.usage = usage
     session.begin_span()

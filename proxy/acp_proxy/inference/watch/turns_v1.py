@@ -1,4 +1,7 @@
-"""Turns of a v1 agent, which the answer to the prompt ends (V02, V12, V41, V47). Source: LC-90, LC-91, lifecycle §2.5."""
+"""Turns of a v1 agent, which the answer to the prompt ends (V02, V12, V41, V47).
+
+Source: LC-90, LC-91, lifecycle §2.5.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Final
 
 from acp_proxy.inference.watch.breach import frame_number
 from acp_proxy.inference.watch.detector import Detector
-from acp_proxy.inference.watch.record import PromptRecord, SessionRecord
+from acp_proxy.inference.watch.record import CLOSED, PromptRecord, SessionRecord
 from acp_proxy.inference.watch.states import States, Stop, end_span
 from acp_proxy.jsonrpc.message import (
     AUTH_REQUIRED,
@@ -23,6 +26,10 @@ from acp_proxy.jsonrpc.message import (
 _NOT_TAKEN: Final = frozenset({REQUEST_CANCELLED, AUTH_REQUIRED, INVALID_PARAMS, INVALID_REQUEST})
 
 
+# How long after its answer an agent may take to tell its idle; seconds.
+MOMENT: Final = 0.5
+
+
 class TurnsV1(Detector):
     """Follows the open prompts of a v1 agent."""
 
@@ -37,6 +44,7 @@ class TurnsV1(Detector):
 
     def asked(self, session: SessionRecord, message: Request) -> None:
         """A prompt goes out."""
+        self.unended(session)
         key = id_key(message.id)
         session.prompts[key] = PromptRecord(key, message.id, None, False, frame_number(message))
         session.prompted = True
@@ -48,24 +56,41 @@ class TurnsV1(Detector):
             session.cancelling = True
         session.cancel_frame = frame_number(message)
 
-    def answered(self, session: SessionRecord, message: Response) -> None:
+    def answered(self, session: SessionRecord, message: Response, at: float) -> None:
         """The answer that ends the turn, or the last of several."""
         prompt = session.prompts.pop(id_key(message.id), None)
-        if prompt is None or session.prompts:
-            return
+        if prompt is None or session.prompts or session.bond == CLOSED:
+            return  # what a close leaves open may be answered after it (LC-51)
         if message.is_error:
             self._failed(session, message)
         else:
-            self._ended(session, message)
+            self._ended(session, message, at)
 
-    def _ended(self, session: SessionRecord, message: Response) -> None:
+    def reported(self, session: SessionRecord, state: str) -> None:
+        """An agent that tells its states itself may do so right after its answer."""
+        if session.unended is not None:
+            if state != "idle":
+                self.unended(session)
+            session.unended = None
+            self._book.deadlines.drop(("V02", session.id))
+
+    def unended(self, session: SessionRecord) -> None:
+        """No idle came."""
+        if session.unended is not None:
+            stop, usage, frame = session.unended
+            session.unended = None
+            self._book.deadlines.drop(("V02", session.id))
+            text = "a prompt's answer ended the turn, and no idle was told"
+            self._tell("V02", session, text, frame, detail=(stop, usage))
+
+    def _ended(self, session: SessionRecord, message: Response, at: float) -> None:
         given = message.result if type(message.result) is dict else {}
         stop = given.get("stopReason")
         if type(stop) is not str:
             stop = None
         if session.busy and self._book.client_version == 2:
-            text = "a prompt's answer ends the turn, and no idle was told"
-            self._tell("V02", session, text, message, detail=(stop, given.get("usage")))
+            session.unended = (stop, given.get("usage"), frame_number(message))
+            self._book.deadlines.set(("V02", session.id), at + MOMENT)
             session.state = "idle"
         if session.cancelling:
             if stop is not None and stop != "cancelled":

@@ -118,7 +118,8 @@ def is_plain_chunk(params: Any, version: Version) -> bool:
     if type(params) is not dict or len(params) != 2:
         return False
     update = params.get("update")
-    if type(update) is not dict or update.get("sessionUpdate") not in _TEXT_CHUNKS:
+    tag = update.get("sessionUpdate") if type(update) is dict else None
+    if type(update) is not dict or type(tag) is not str or tag not in _TEXT_CHUNKS:
         return False
     content = update.get("content")
     if type(content) is not dict or len(content) != 2:

@@ -206,7 +206,9 @@ class Watch:
     def _ring(self, key: tuple[str, ...]) -> None:
         rule = key[0]
         session = self.book.session(key[1])
-        if rule == "V40":
+        if rule == "V02":
+            self._turns.unended(session)
+        elif rule == "V40":
             self._permissions.left_open(session)
         elif rule in ("V05", "V06"):
             self._waits.ring(rule, session)
@@ -324,6 +326,7 @@ class Watch:
         state = update.get("state")
         if type(state) is not str or not self.book.native:
             return
+        self._turns.reported(session, state)
         self._resume.reported(session, update, state)
         self._background.reported(session, update, message)
         self._waits.reported(session, state, message, at)
@@ -362,7 +365,9 @@ class Watch:
             if sound:
                 self._client_request(session, message, at)
         else:
-            ask = Ask(message.method, session.id if session is not None else None, None, frame_number(message))
+            ask = Ask(
+                message.method, session.id if session is not None else None, None, frame_number(message)
+            )
             self._asks.add(message.id, ask)
             if sound and session is not None:
                 self._agent_request(session, ask, message, at)
@@ -383,7 +388,9 @@ class Watch:
         elif tool_id not in session.tools:
             session.tools[tool_id] = ToolRecord(session.span)
             self._news(session, tool_id, session.tools[tool_id], tool_call)
-        wait = Wait(id_key(message.id), message.id, message.method, session.id, tool_id, frame_number(message))
+        wait = Wait(
+            id_key(message.id), message.id, message.method, session.id, tool_id, frame_number(message)
+        )
         wait.options = offered(message)
         ask.wait = wait
         self._waits.asked(session, wait)
@@ -409,7 +416,7 @@ class Watch:
             if self._is_v2:
                 self._prompts.answered(session, call, message, at)
             else:
-                self._turns.answered(session, message)
+                self._turns.answered(session, message, at)
         elif method in _RESUMING:
             self._resumed(session, message)
         elif method in CLOSING:
@@ -420,7 +427,7 @@ class Watch:
 
     def _resumed(self, session: SessionRecord, message: Response) -> None:
         resumption = session.resumption
-        replayed = resumption is not None and (resumption.asked or resumption.method == "session/load")
+        replayed = resumption is not None and (resumption.asked or resumption.unasked)
         was_attached = session.previous_bond not in (STRANGE, GONE)
         self._resume.answered(session, message)
         if message.is_error:
