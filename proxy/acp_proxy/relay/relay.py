@@ -6,9 +6,7 @@ its original bytes are sent. A line that can change nothing is not even decoded 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from acp_proxy.acp.version import Role, Version
 from acp_proxy.filters.base import Filter, ToHost
@@ -23,17 +21,15 @@ from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.foreground import Rules
 from acp_proxy.inference.watch.watch import Watch
 from acp_proxy.jsonrpc import codec
-from acp_proxy.jsonrpc.framing import RUN_LINE_BYTES, Oversize, Recognize, Run
+from acp_proxy.jsonrpc.framing import Oversize, Recognize, Run
 from acp_proxy.jsonrpc.message import (
     INTERNAL_ERROR,
-    INVALID_REQUEST,
     PARSE_ERROR,
     Frame,
     Json,
     Message,
     Request,
     Response,
-    classify,
     error,
     notification,
     result,
@@ -65,20 +61,10 @@ from acp_proxy.relay.events import (
     LegClosed,
 )
 from acp_proxy.relay.initialize_again import InitializeAgain
+from acp_proxy.relay.intake import Intake
 from acp_proxy.relay.negotiate import Agreement, Negotiate
 from acp_proxy.relay.options import RelayOptions
-from acp_proxy.relay.shortcut import (
-    TextRun,
-    end_of_chunks,
-    end_of_named_chunks,
-    end_of_nameless_chunks,
-    untouched,
-    whose,
-)
-
-_HEAD_ID: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\\x00-\x1f])*")\s*,\s*"(method|result|error)"'
-)
+from acp_proxy.relay.passage import Passage
 
 
 class Relay:
@@ -108,7 +94,6 @@ class Relay:
         self._closed: dict[Role, bool] = {Role.CLIENT: False, Role.AGENT: False}
         self._gone: Json | None = None
         self._deadline: float | None = None
-        self._shortcut = False
         self._translator: V2Client | None = None
         self._remembered = remembered if remembered is not None else Remembered()
         self._muted = False
@@ -139,8 +124,24 @@ class Relay:
             synonyms=options.synonyms,
             inference=rules,
         )
+        self._intake = Intake(
+            options.batch,
+            walk=self._walk,
+            answer=self._answer,
+            note=self._note,
+            report=self._report,
+            divert=lambda raw: self._commands.append(Divert(raw)),
+        )
         self._policy = Stages(options, self.engine, self.findings, token, chance)
         self._revival = self._policy.revival
+        self._passage = Passage(
+            self.engine,
+            self._watch,
+            is_up=lambda: self._revival is None or self._revival.up,
+            count=self._count,
+            send=lambda raw: self._send(Role.CLIENT, raw),
+            take=lambda raw, number, at: self._intake.line(Role.AGENT, raw, number, at),
+        )
         self._restart_due = False
         filters: list[Filter] = [*self._policy.at_client, *plugin_filters]
         filters.append(snapshot)
@@ -195,114 +196,27 @@ class Relay:
 
     def _receive(self, event: FramesReceived) -> None:
         leg, at = event.leg, event.at
-        whole = leg is Role.AGENT and self._passes_whole and self._translator is None
+        from_agent = leg is Role.AGENT
         for piece in event.lines:
             if type(piece) is Run:
-                self._run(piece, at)
-                continue
-            self.frames_received += 1
-            if type(piece) is Oversize:
-                self._oversize(leg, piece, at)
-                continue
-            assert type(piece) is bytes
-            if (
-                whole
-                and len(piece) <= RUN_LINE_BYTES
-                and untouched(piece, named=self.engine.version is Version.V2)
-                and self._watched(piece, at)
-            ):
-                self._send(Role.CLIENT, piece)
+                self._passage.run(piece, at)
+            elif type(piece) is Oversize:
+                self._intake.oversize(leg, piece, self._count(1), at)
             else:
-                self._line(leg, piece, at)
+                assert type(piece) is bytes
+                number = self._count(1)
+                if not (from_agent and self._passage.line(piece, at)):
+                    self._intake.line(leg, piece, number, at)
 
-    @property
-    def _passes_whole(self) -> bool:
-        return self._shortcut and (self._revival is None or self._revival.up)
+    def _count(self, lines: int) -> int:
+        """Count received lines; the number of the last of them."""
+        self.frames_received += lines
+        return self.frames_received
 
     @property
     def recognize(self) -> Recognize | None:
         """How to find lines of the agent that may come as a Run; changes when the versions are settled."""
-        if not self._passes_whole:
-            return None
-        if self._translator is not None:
-            return end_of_nameless_chunks
-        return end_of_named_chunks if self.engine.version is Version.V2 else end_of_chunks
-
-    def _run(self, run: Run, at: float) -> None:
-        """Pass text chunks on by the block; where something is owed first, the first of them goes alone."""
-        data = run.data
-        for _ in range(2):
-            if self._pass_run(data, at):
-                return
-            cut = data.index(b"\n")
-            self.frames_received += 1
-            self._line(Role.AGENT, data[:cut], at)
-            data = data[cut + 1 :]
-            if not data:
-                return
-        for line in Run(data).lines():
-            self.frames_received += 1
-            self._line(Role.AGENT, line, at)
-
-    def _pass_run(self, data: bytes, at: float) -> bool:
-        if self._translator is None:
-            if not self._watched(data, at):
-                return False
-            self.frames_received += data.count(b"\n")
-            self._send(Role.CLIENT, data[:-1])
-            return True
-        chunks = TextRun.read(data)
-        if chunks is None:
-            return False
-        session_id = chunks.session[1:-1].decode()
-        if self._watch.steady(session_id) is None:
-            return False
-        message_id = self._translator.text_run(session_id, chunks.tag)
-        if message_id is None:
-            return False
-        self.engine.session(session_id).last_heard = at
-        self.frames_received += chunks.count
-        self._send(Role.CLIENT, chunks.named(codec.encode(message_id))[:-1])
-        return True
-
-    def _watched(self, data: bytes, at: float) -> bool:
-        """Whether these chunks can be no breach; then the watch hears of them as a whole."""
-        found = whose(data)
-        session = self._watch.steady(found[0]) if found is not None else None
-        if found is None or session is None:
-            return False
-        session.heard_at = at
-        if found[1] is not None:
-            session.messages.add(found[1])
-        return True
-
-    def _line(self, leg: Role, raw: bytes, at: float) -> None:
-        """Decode a line and walk what it holds through the chain."""
-        frame = Frame(raw, self.frames_received)
-        if raw[:3] == b"\xef\xbb\xbf":
-            frame.raw = raw = codec.strip_bom(raw)
-            self._note(at, "V49", leg, "byte order mark before a frame", frame, "bridge 0", "repaired")
-        if not raw.strip():
-            return
-        try:
-            body = codec.decode(raw)
-        except codec.DecodeError as exc:
-            self._report(at, leg, "in", frame, None)
-            self._no_json(leg, frame, str(exc), at)
-            return
-        if type(body) is dict:
-            message = classify(body, frame)
-            self._report(at, leg, "in", frame, message)
-            if message is None:
-                self._no_message(leg, frame, body, at)
-            else:
-                self._walk(leg, message, at)
-        else:
-            self._report(at, leg, "in", frame, None)
-            if type(body) is list:
-                self._batch(leg, frame, body, at)
-            else:
-                self._no_json(leg, frame, "neither an object nor an array", at)
+        return self._passage.recognize
 
     def _walk(self, leg: Role, message: Message, at: float) -> None:
         if type(message) is Response and message.id is None and message.is_error:
@@ -322,74 +236,6 @@ class Relay:
             sender, message = self._late.pop(0)
             walk = self._chain.back if sender is Role.AGENT else self._chain.forth
             walk(message, at)
-
-    def _no_json(self, leg: Role, frame: Frame, why: str, at: float) -> None:
-        self._note_ruled(at, "V45", leg, f"line is no JSON object: {why}", frame, "bridge 0", "repaired")
-        if leg is Role.AGENT:
-            self._commands.append(Divert(frame.raw))
-        else:
-            self._answer(leg, error(None, PARSE_ERROR, f"line is no JSON object: {why}"), at)
-
-    def _no_message(self, leg: Role, frame: Frame, body: Json, at: float) -> None:
-        """A JSON object that is no JSON-RPC message; what looks like an answer is never answered."""
-        if leg is Role.AGENT and "method" not in body:
-            self._note_ruled(
-                at, "V45", leg, "JSON object is no JSON-RPC message", frame, "bridge 0", "repaired"
-            )
-            self._commands.append(Divert(frame.raw))
-            return
-        self._note_ruled(
-            at, "V31", leg, "JSON object is no JSON-RPC message", frame, "JSON-RPC 2.0 §4", "refused"
-        )
-        if "method" in body or body.keys().isdisjoint(("id", "result", "error")):
-            token = body.get("id")
-            known = token if type(token) in (int, str) else None
-            self._answer(leg, error(known, INVALID_REQUEST, "not a JSON-RPC request"), at)
-
-    def _batch(self, leg: Role, frame: Frame, items: list[object], at: float) -> None:
-        if self._options.batch == "split" and items:
-            self._note(at, "V32", leg, "batch taken apart", frame, "lifecycle 2.5", "repaired")
-            for item in items:
-                message = classify(item) if isinstance(item, dict) else None
-                if message is None:
-                    self._answer(leg, error(None, INVALID_REQUEST, "batch item is no JSON-RPC message"), at)
-                else:
-                    self._walk(leg, message, at)
-            return
-        self._note_ruled(at, "V32", leg, "batches are not supported", frame, "lifecycle 2.5", "refused")
-        self._answer(leg, error(None, INVALID_REQUEST, "batches are not supported"), at)
-
-    def _oversize(self, leg: Role, line: Oversize, at: float) -> None:
-        """Skip a line that is too long, but never leave the request it belongs to without an answer."""
-        frame = Frame(line.head, self.frames_received)
-        self._report(at, leg, "in", frame, None)
-        self._note(
-            at, "V48", leg, "line over the size limit skipped", frame, "limits.message_bytes", "refused"
-        )
-        found = _HEAD_ID.match(line.head)
-        if found is None:
-            if leg is Role.CLIENT and b'"method"' in line.head:
-                # Its id, if it has one, stands behind what was skipped.
-                self._answer(
-                    leg,
-                    error(None, INVALID_REQUEST, "message is larger than limits.message_bytes allows"),
-                    at,
-                )
-            return
-        token = codec.decode(found[1])
-        refusal = error(token, INVALID_REQUEST, "message is larger than limits.message_bytes allows")
-        if found[2] == b"method":
-            self._answer(leg, refusal, at)
-        elif leg is Role.AGENT:
-            failed = error(
-                token, INTERNAL_ERROR, "the agent's answer is larger than limits.message_bytes allows"
-            )
-            self._chain.back(failed, at)
-        else:
-            failed = error(
-                token, INTERNAL_ERROR, "the client's answer is larger than limits.message_bytes allows"
-            )
-            self._chain.forth(failed, at)
 
     # ------------------------------------------------------------ out
 
@@ -572,7 +418,7 @@ class Relay:
 
     def _settle(self, translator: Filter | None) -> None:
         self._chain.replace(self.negotiation, translator or self._policy.same_version)
-        self._shortcut = self._may_shortcut
+        self._passage.open = self._may_shortcut
         if translator is not None or self.engine.version is not Version.V2:
             self._spoken()
         agent_version = int(self.engine.version)
@@ -580,6 +426,7 @@ class Relay:
         bridged = translator is not None
         self._watch.speak(client_version if bridged else agent_version, agent_version, bridged=bridged)
         self._translator = translator if isinstance(translator, V2Client) else None
+        self._passage.translator = self._translator
 
     def _spoken(self) -> None:
         """`initialize` can no longer be repeated, or never could."""
@@ -596,17 +443,16 @@ class Relay:
         frame: Frame | None,
         source: str,
         action: str = "noted",
+        *,
+        ruled: bool = False,
     ) -> None:
-        frames = (frame.number,) if frame is not None else ()
-        self.findings.note(Finding(at, rule, leg.value, text, frames=frames, source=source, action=action))
-
-    def _note_ruled(
-        self, at: float, rule: str, leg: Role, text: str, frame: Frame, source: str, action: str
-    ) -> None:
-        """A breach that has one fixed answer: under observe that answer is no repair of ours."""
-        chosen = self._lifecycle.action(rule, action)
+        """`ruled`: the breach has one fixed answer; under observe that answer is no repair of ours."""
+        chosen = self._lifecycle.action(rule, action) if ruled else action
         if chosen is not None:
-            self._note(at, rule, leg, text, frame, source, chosen)
+            frames = (frame.number,) if frame is not None else ()
+            self.findings.note(
+                Finding(at, rule, leg.value, text, frames=frames, source=source, action=chosen)
+            )
 
     def _report(self, at: float, leg: Role, direction: str, frame: Frame, message: Message | None) -> None:
         if self._reporting:

@@ -110,10 +110,9 @@ class TerminalRecord:
 class Resumption:
     """An open `session/resume` or `session/load`: what has come before its answer (LC-14)."""
 
-    __slots__ = ("asked", "frame", "live", "method", "replayed", "replayed_after", "reported", "unasked")
+    __slots__ = ("asked", "frame", "live", "replayed", "replayed_after", "reported", "unasked")
 
-    def __init__(self, method: str, asked: bool, live: bool, frame: int) -> None:
-        self.method = method
+    def __init__(self, asked: bool, live: bool, frame: int) -> None:
         self.asked = asked
         self.live = live
         self.frame = frame

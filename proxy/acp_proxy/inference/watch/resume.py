@@ -26,7 +26,7 @@ class Resume(Detector):
         """The client resumes or loads; a v1 load always replays."""
         replay = message.method == "session/load" or message.params.get("replayFrom") is not None
         live = session.busy or bool(session.prompts)
-        session.resumption = Resumption(message.method, replay, live, frame_number(message))
+        session.resumption = Resumption(replay, live, frame_number(message))
 
     def content(self, session: SessionRecord, tag: str, message: Message) -> bool:
         """Conversation content while a resume is open; answers whether it is replay."""

@@ -1,0 +1,119 @@
+"""Passes text chunks on without decoding them, where nothing can depend on what they say.
+
+Small lines are told by one pattern, neighboring ones as a block (`shortcut`). Engine and watch hear of
+them as a whole; a chunk that owes something, or may be a breach, takes the ordinary way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from acp_proxy.acp.version import Version
+from acp_proxy.inference.engine import Engine
+from acp_proxy.inference.watch.watch import Watch
+from acp_proxy.jsonrpc import codec
+from acp_proxy.jsonrpc.framing import RUN_LINE_BYTES, Recognize, Run
+from acp_proxy.relay.shortcut import (
+    TextRun,
+    end_of_chunks,
+    end_of_named_chunks,
+    end_of_nameless_chunks,
+    untouched,
+    whose,
+)
+
+
+class NamesRuns(Protocol):
+    """A translator that can name the message a run of chunks belongs to."""
+
+    def text_run(self, session_id: str, tag: str) -> str | None:
+        """The message id, None when the chunks must be taken one by one."""
+
+
+class Passage:
+    """The short way from the agent to the client; closed until the versions are settled."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        watch: Watch,
+        *,
+        is_up: Callable[[], bool],
+        count: Callable[[int], int],
+        send: Callable[[bytes], None],
+        take: Callable[[bytes, int, float], None],
+    ) -> None:
+        """`count` numbers received lines, `send` writes to the client, `take` is the ordinary way in."""
+        self.open = False
+        self.translator: NamesRuns | None = None
+        self._engine = engine
+        self._watch = watch
+        self._is_up = is_up
+        self._count = count
+        self._send = send
+        self._take = take
+
+    @property
+    def recognize(self) -> Recognize | None:
+        """How to find lines that may come as a Run, None while there is no short way."""
+        if not self.open or not self._is_up():
+            return None
+        if self.translator is not None:
+            return end_of_nameless_chunks
+        return end_of_named_chunks if self._engine.version is Version.V2 else end_of_chunks
+
+    def line(self, raw: bytes, at: float) -> bool:
+        """Pass one line on as it is, if it may; it has been counted."""
+        if not self.open or self.translator is not None or len(raw) > RUN_LINE_BYTES or not self._is_up():
+            return False
+        if not untouched(raw, named=self._engine.version is Version.V2) or not self._heard(raw, at):
+            return False
+        self._send(raw)
+        return True
+
+    def run(self, run: Run, at: float) -> None:
+        """Pass a block on; where something is owed first, the first of its lines goes alone."""
+        data = run.data
+        for _ in range(2):
+            if self._block(data, at):
+                return
+            cut = data.index(b"\n")
+            self._take(data[:cut], self._count(1), at)
+            data = data[cut + 1 :]
+            if not data:
+                return
+        for line in Run(data).lines():
+            self._take(line, self._count(1), at)
+
+    def _block(self, data: bytes, at: float) -> bool:
+        if self.translator is None:
+            if not self._heard(data, at):
+                return False
+            self._count(data.count(b"\n"))
+            self._send(data[:-1])
+            return True
+        chunks = TextRun.read(data)
+        if chunks is None:
+            return False
+        session_id = chunks.session[1:-1].decode()
+        if self._watch.steady(session_id) is None:
+            return False
+        message_id = self.translator.text_run(session_id, chunks.tag)
+        if message_id is None:
+            return False
+        self._engine.session(session_id).last_heard = at
+        self._count(chunks.count)
+        self._send(chunks.named(codec.encode(message_id))[:-1])
+        return True
+
+    def _heard(self, data: bytes, at: float) -> bool:
+        """Whether these chunks can be no breach; then the watch hears of them as a whole."""
+        found = whose(data)
+        session = self._watch.steady(found[0]) if found is not None else None
+        if found is None or session is None:
+            return False
+        session.heard_at = at
+        if found[1] is not None:
+            session.messages.add(found[1])
+        return True
