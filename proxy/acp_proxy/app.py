@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -23,7 +23,9 @@ from acp_proxy.relay.commands import FrameReport, Report
 from acp_proxy.relay.options import RelayOptions
 from acp_proxy.relay.relay import Relay
 from acp_proxy.runner import Runner
-from acp_proxy.transport.agent_process import AgentCommand, AgentProcess, start_agent
+from acp_proxy.transport.agent_leg import AgentLeg
+from acp_proxy.transport.agent_process import AgentCommand, start_agent
+from acp_proxy.transport.base import Transport
 from acp_proxy.transport.stdio import open_stdio
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from acp_proxy.policy.permission_rules import Rule
     from acp_proxy.policy.profiles import ProfileChoice
     from acp_proxy.store.sessions import Registry
+
+Start = Callable[[trio.Nursery], Awaitable[AgentLeg]]
 
 _FLUSH_LOG: Final = 1.0
 _CLOSE_PLUGINS: Final = 2.0
@@ -111,10 +115,19 @@ def wrap(settings: Settings, command: Sequence[str]) -> int:
     registry: Registry | None = None
     try:
         registry = _registry(settings, command, log)
-        return trio.run(_wrap, settings, list(command), log, registry)
+        return trio.run(_run, settings, list(command), log, registry)
     finally:
         if registry is not None:
             registry.close()
+        log.close(_FLUSH_LOG)
+
+
+def component(settings: Settings) -> int:
+    """Run `acp-proxy component`; returns its exit status. Raises ConfigError as `wrap` does."""
+    log = Log(settings.log.level, settings.log.format)
+    try:
+        return trio.run(_run, settings, [], log, None)
+    finally:
         log.close(_FLUSH_LOG)
 
 
@@ -222,7 +235,8 @@ def list_profiles(settings: Settings, name: str | None) -> int:
     return 0
 
 
-async def _wrap(settings: Settings, command: list[str], log: Log, registry: Registry | None) -> int:
+async def _run(settings: Settings, command: list[str], log: Log, registry: Registry | None) -> int:
+    """Join a client and an agent; without a command both stand behind a conductor at stdin and stdout."""
     plugins = _plugins(settings, log, lambda finding: relay.findings.note(finding))
     watchers = Watchers(log, plugins)
     why = "acp-proxy failed"
@@ -250,20 +264,12 @@ async def _wrap(settings: Settings, command: list[str], log: Log, registry: Regi
             ),
         )
 
-        async def start(nursery: trio.Nursery) -> AgentProcess:
-            return await start_agent(
-                AgentCommand(command),
-                eof_grace=settings.agent.eof_grace,
-                term_grace=settings.agent.term_grace,
-                on_stderr=log.passthrough,
-                nursery=nursery,
-            )
-
+        client, start = _ends(settings, command, log)
         runner = Runner(
             relay,
-            open_stdio(),
+            client,
             start,
-            command[0],
+            command[0] if command else "successor",
             watchers,
             log.passthrough,
             log.error,
@@ -276,6 +282,32 @@ async def _wrap(settings: Settings, command: list[str], log: Log, registry: Regi
         return status
     finally:
         watchers.close(why)
+
+
+def _ends(settings: Settings, command: list[str], log: Log) -> tuple[Transport, Start]:
+    """The client, and how to come by the agent."""
+    stdio = open_stdio()
+    if not command:
+        from acp_proxy.conductor.link import Link
+
+        link = Link(stdio, settings.limits.message_bytes)
+
+        async def meet(nursery: trio.Nursery) -> AgentLeg:
+            nursery.start_soon(link.serve)
+            return link.agent
+
+        return link.client, meet
+
+    async def start(nursery: trio.Nursery) -> AgentLeg:
+        return await start_agent(
+            AgentCommand(command),
+            eof_grace=settings.agent.eof_grace,
+            term_grace=settings.agent.term_grace,
+            on_stderr=log.passthrough,
+            nursery=nursery,
+        )
+
+    return stdio, start
 
 
 def _registry(settings: Settings, command: Sequence[str], log: Log) -> Registry | None:

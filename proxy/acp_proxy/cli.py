@@ -47,6 +47,36 @@ def _settings_options(command: _Command) -> _Command:
     return command
 
 
+def _relay_options(command: _Command) -> _Command:
+    """Options of the commands that join a client and an agent."""
+    for option in (
+        click.option(
+            "--findings",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="Write findings, one JSON object a line.",
+        ),
+        click.option(
+            "--record",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help="Write the traffic and findings to a trace.",
+        ),
+        click.option(
+            "--lifecycle",
+            type=click.Choice(["observe", "enforce", "strict"]),
+            help="What happens to a lifecycle violation: note it, repair it, refuse it.  [default: observe]",
+        ),
+        click.option(
+            "--bridge",
+            type=click.Choice(["auto", "off"]),
+            help="Translate between protocol versions.  [default: auto]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def _settled(options: dict[str, Any]) -> Settings:
     """The settings out of a command's options, which click named for their keys."""
     from pathlib import Path
@@ -85,28 +115,7 @@ def cli() -> None:
     options_metavar="[OPTIONS] --",
     help="Stand between a client on stdin and stdout and AGENT, started as a child process.",
 )
-@click.option(
-    "--bridge",
-    type=click.Choice(["auto", "off"]),
-    help="Translate between protocol versions.  [default: auto]",
-)
-@click.option(
-    "--lifecycle",
-    type=click.Choice(["observe", "enforce", "strict"]),
-    help="What happens to a lifecycle violation: note it, repair it, refuse it.  [default: observe]",
-)
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write the traffic and findings to a trace.",
-)
-@click.option(
-    "--findings",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write findings, one JSON object a line.",
-)
+@_relay_options
 @_settings_options
 @click.argument("agent", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARG ...]")
 def wrap(agent: tuple[str, ...], **options: Any) -> int:
@@ -115,6 +124,19 @@ def wrap(agent: tuple[str, ...], **options: Any) -> int:
     from acp_proxy import app
 
     return app.wrap(settings, list(agent))
+
+
+@cli.command(
+    help="Stand inside a conductor: client on stdin and stdout, the agent behind proxy/successor on the same stream."
+)
+@_relay_options
+@_settings_options
+def component(**options: Any) -> int:
+    """Run `app.component`; its result is the exit status."""
+    settings = _settled(options)
+    from acp_proxy import app
+
+    return app.component(settings)
 
 
 @cli.command(help="Show a legacy agent under a v2 client in this terminal; needs no key and no network.")

@@ -41,7 +41,7 @@ from acp_proxy.relay.events import (
     LegClosed,
 )
 from acp_proxy.relay.relay import Relay
-from acp_proxy.transport.agent_process import AgentProcess
+from acp_proxy.transport.agent_leg import AgentLeg
 from acp_proxy.transport.base import Transport
 
 LINGER: Final = 2.0
@@ -96,7 +96,7 @@ class Runner:
         self,
         relay: Relay,
         client: Transport,
-        start: Callable[[trio.Nursery], Awaitable[AgentProcess]],
+        start: Callable[[trio.Nursery], Awaitable[AgentLeg]],
         command_name: str,
         observers: Observers,
         divert: Callable[[bytes], None],
@@ -119,7 +119,7 @@ class Runner:
         self._to_client = Outbox()
         self._to_agent = Outbox()
         self._host = host(self._host_said, self._to_client.room) if host is not None else None
-        self._agent: AgentProcess | None = None
+        self._agent: AgentLeg | None = None
         self._generation = 0
         self._reading_agent = trio.CancelScope()
         self._deadline: float | None = None
@@ -248,7 +248,7 @@ class Runner:
         nursery.start_soon(self._to_agent.serve, agent)
         nursery.start_soon(self._read_agent, agent, self._generation, self._reading_agent)
 
-    async def _read_agent(self, agent: AgentProcess, generation: int, reading: trio.CancelScope) -> None:
+    async def _read_agent(self, agent: AgentLeg, generation: int, reading: trio.CancelScope) -> None:
         """Read until the process ends; a grandchild may hold its pipe, or it may close the pipe and live."""
         assert self._nursery is not None
         splitter = LineSplitter(self._limit)
@@ -273,7 +273,7 @@ class Runner:
         if generation == self._generation:
             await self._agent_ended(agent)
 
-    async def _stop_reading_at_exit(self, agent: AgentProcess, reading: trio.CancelScope) -> None:
+    async def _stop_reading_at_exit(self, agent: AgentLeg, reading: trio.CancelScope) -> None:
         await agent.wait()
         reading.cancel()
 
@@ -281,7 +281,7 @@ class Runner:
         if lines and generation == self._generation:
             self._handle(FramesReceived(Role.AGENT, lines, self._now()))
 
-    async def _agent_ended(self, agent: AgentProcess) -> None:
+    async def _agent_ended(self, agent: AgentLeg) -> None:
         status = agent.exit_status
         if status is None:
             why = f"agent {self._name!r} closed its output but is still running"
@@ -327,7 +327,7 @@ class Runner:
         self._to_agent = Outbox()
         self._nursery.start_soon(self._replace, old, delay)
 
-    async def _replace(self, old: AgentProcess | None, delay: float) -> None:
+    async def _replace(self, old: AgentLeg | None, delay: float) -> None:
         assert self._nursery is not None
         if old is not None:
             await old.terminate_now()

@@ -124,6 +124,18 @@ def test_tools_belong_to_the_turn_they_appear_in() -> None:
     assert wire.session().tools["before"].owner is Owner.FOREGROUND
 
 
+def test_a_finished_tool_that_opens_again_in_a_later_turn_is_left_to_the_background_too() -> None:
+    wire = begun()
+    wire.tool("t1", "completed", new=True)
+    wire.result()
+    wire.prompt(8)
+    assert wire.permission(1, "t1", "pending") == ["requires_action"]
+    wire.result(8)
+    wire.prompt(9)
+    assert wire.session().tools["t1"].owner is Owner.BACKGROUND
+    assert wire.permission(2, "t1") == []
+
+
 @pytest.mark.parametrize(
     "status", ["completed", "failed", "cancelled", "Completed", "pending", "paused_", "x"]
 )

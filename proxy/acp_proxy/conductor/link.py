@@ -13,7 +13,8 @@ import trio
 from acp_proxy.acp.version import Role
 from acp_proxy.conductor.envelopes import Envelopes
 from acp_proxy.jsonrpc.framing import LineSplitter, Oversize
-from acp_proxy.transport.agent_process import ExitStatus
+from acp_proxy.transport.agent_command import ExitStatus
+from acp_proxy.transport.agent_leg import AgentLeg
 from acp_proxy.transport.base import Transport
 
 
@@ -58,10 +59,8 @@ class Side(Transport):
         self._put.close()
 
 
-class Successor(Side):
+class Successor(Side, AgentLeg):
     """The agent's leg, with what the runner asks of an agent process."""
-
-    exit_status: ExitStatus | None = None
 
     async def wait(self) -> ExitStatus:
         """The successor's process is not ours to see end."""

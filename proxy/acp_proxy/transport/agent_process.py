@@ -23,6 +23,7 @@ from acp_proxy.transport.agent_command import (
     find_executable,
     start_error,
 )
+from acp_proxy.transport.agent_leg import AgentLeg
 from acp_proxy.transport.agent_stderr import StderrLines
 from acp_proxy.transport.agent_tree import KILL_PATIENCE, UNSEEN_END, AgentTree, start_tree
 from acp_proxy.transport.base import RECEIVE_BYTES, StreamTransport
@@ -74,7 +75,7 @@ async def start_agent(
     return agent
 
 
-class AgentProcess(StreamTransport):
+class AgentProcess(StreamTransport, AgentLeg):
     """A started agent: its stdin and stdout as a transport, its stderr drained, its end watched.
 
     `receive_some` ends when the agent closes stdout, which is not yet the end of the process (`exit_status`

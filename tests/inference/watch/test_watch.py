@@ -10,9 +10,9 @@ from acp_proxy.acp.version import Role
 from acp_proxy.inference.watch.breach import SOURCES, Breach, frames_of
 from acp_proxy.inference.watch.watch import Watch
 from acp_proxy.jsonrpc.message import Frame, Message, classify
-from lifecycle_scripts import Script, begun, close, heard, idle, job, question, said, state, taken, turn
 from lifecycle_scripts import A as AGENT
 from lifecycle_scripts import C as CLIENT
+from lifecycle_scripts import Script, begun, close, heard, idle, job, question, said, state, taken, turn
 from relay_driver import Json, answer, call, failure, line, message, prompt
 
 
