@@ -21,7 +21,18 @@ HIGH_WATER: Final = 1 << 20
 class Outbox:
     """The queue of one leg; `put`, `flush` and `close` are synchronous, one task runs `serve`."""
 
-    __slots__ = ("_closing", "_frames", "_idle", "_news", "_rest", "_room", "_transport", "done", "failed", "size")
+    __slots__ = (
+        "_closing",
+        "_frames",
+        "_idle",
+        "_news",
+        "_rest",
+        "_room",
+        "_transport",
+        "done",
+        "failed",
+        "size",
+    )
 
     def __init__(self) -> None:
         self.size = 0

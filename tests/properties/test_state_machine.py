@@ -39,7 +39,7 @@ settings.register_profile(
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
-    "deep", deadline=None, max_examples=5000, stateful_step_count=80, suppress_health_check=SLOW_IS_FINE
+    "deep", deadline=None, max_examples=2000, stateful_step_count=80, suppress_health_check=SLOW_IS_FINE
 )
 pytestmark = [pytest.mark.slow] if PROFILE == "deep" else []
 
@@ -106,6 +106,7 @@ class Conversation(RuleBasedStateMachine):
         self.engine = Engine(Rules(), FindingLog())
         self.model = {name: ModelSession() for name in SESSIONS}
         self.at = 0.0
+        self.script: list[str] = []
         self.tokens = {Role.CLIENT: 0, Role.AGENT: 0}
         # What is open on the wire, whatever the lifecycle makes of it: token -> (what, session)
         self.asked: dict[Role, dict[Any, tuple[str, str]]] = {Role.CLIENT: {}, Role.AGENT: {}}
@@ -118,16 +119,18 @@ class Conversation(RuleBasedStateMachine):
         self.at += 0.5
         message = classify({"jsonrpc": "2.0", **body})
         assert message is not None
-        self.compare(self.engine.observe(message, sender, self.at), told, str(message))
+        self.script.append(f"{sender.value:>6} > {body}")
+        self.compare(self.engine.observe(message, sender, self.at), told)
 
-    def compare(self, changes: Sequence[Change], told: dict[str, list[str]], cause: str) -> None:
+    def compare(self, changes: Sequence[Change], told: dict[str, list[str]]) -> None:
+        script = "\n".join(self.script)
         got: dict[str, list[str]] = {}
         for change in changes:
             name = change.session.id
-            assert change.old.value == self.old_states[name], cause
+            assert change.old.value == self.old_states[name], script
             self.old_states[name] = change.new.value
             got.setdefault(name, []).append(words(change))
-        assert got == {name: list(texts) for name, texts in told.items() if texts}, cause
+        assert got == {name: list(texts) for name, texts in told.items() if texts}, script
 
     def token(self, sender: Role) -> Any:
         """A fresh id; every second one is the text of the number before it."""
@@ -335,7 +338,7 @@ class Conversation(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The agent ends: whatever was open is an error now, and nothing else is told."""
         told = {name: self.model[name].agent_gone() for name in self.engine.sessions}
-        self.compare(self.engine.agent_gone({"code": -32603, "message": "gone"}, self.at), told, "end")
+        self.compare(self.engine.agent_gone({"code": -32603, "message": "gone"}, self.at), told)
         assert all(not session.busy for session in self.engine.sessions.values() if not session.native)
 
 

@@ -60,7 +60,8 @@ class ModelClient:
         if method == "session/prompt":
             self.prompts[body["id"]] = Prompt(body["params"]["prompt"], self.state != "idle")
         elif method in ("session/cancel", "session/close"):
-            self.cancelling = self.cancelling or self.state != "idle"
+            waiting = any(prompt.result_id is None for prompt in self.prompts.values())
+            self.cancelling = self.cancelling or self.state != "idle" or waiting
             for prompt in self.prompts.values():
                 prompt.cancelled = True
         elif method == "session/resume":
@@ -130,9 +131,6 @@ class ModelClient:
                 self.fails("LC-31", "an inserted prompt was not echoed by the idle that follows")
 
     def _user(self, update: Json) -> None:
-        if self.resuming is not None:
-            self.replayed_after_state = self.resume_state == "idle"
-            return
         content = update["content"]
         whole = content if isinstance(content, list) else [content]
         for prompt in self.prompts.values():
@@ -142,6 +140,9 @@ class ModelClient:
                     self.fails("LC-31", "answer and echo carry different ids")
                 self.inserted = True
                 return
+        if self.resuming is not None:
+            self.replayed_after_state = self.resume_state == "idle"
+            return
         if whole in self.rejected:
             self.fails("LC-32", "a rejected prompt was inserted")
 
@@ -187,7 +188,7 @@ class ModelClient:
             self.fails("LC-31", "answer and echo carry different ids")
         prompt.result_id = message_id
         prompt.due = False
-        self.inserted = True
+        self.inserted = "stopReason" not in body["result"]
 
     def waited(self) -> None:
         """A good while has passed."""

@@ -142,8 +142,9 @@ class Lifecycle(Filter):
         ids = self._repairs.message_ids
         if ids.any and type(message) is Notification and passage.sender is Role.AGENT:
             session = self._watch.book.sessions.get(str(message.params.get("sessionId")))
-            replayed = session is not None and session.resumption is not None
-            passage.message = ids.pass_update(message, replayed=replayed)
+            if session is not None:
+                replayed = session.resumption is not None
+                passage.message = ids.pass_update(message, session.claimed, replayed=replayed)
 
     def _respond(self, found: Sequence[Breach], passage: Passage) -> None:
         for breach in found:

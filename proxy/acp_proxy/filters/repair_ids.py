@@ -5,6 +5,7 @@ Source: V19, V20, V22 (LC-30 to LC-32), V31 (LC-73).
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from acp_proxy.acp.version import Role
@@ -39,18 +40,22 @@ class MessageIds:
         self._told[session_id, wrong] = told
         return told
 
-    def made(self, session_id: str, message_id: str, blocks: list[Any], *, named: bool) -> None:
-        """An echo was made in the agent's name; with `named` off its id is ours, and the agent's is awaited."""
+    def made(self, session_id: str, message_id: str, blocks: list[Any]) -> None:
+        """An echo was made in the agent's name; the agent's own may yet come, under whatever id."""
         self._made[session_id, message_id] = blocks
-        if not named:
-            self._awaited.setdefault(session_id, []).append((message_id, blocks))
+        self._awaited.setdefault(session_id, []).append((message_id, blocks))
 
     def drop(self, session_id: str, message_id: str) -> None:
         """A message the client must never see (V22)."""
         self._dropped.add((session_id, message_id))
 
-    def pass_update(self, message: Notification, *, replayed: bool) -> Notification | None:
-        """Rename, or drop what the client knows already; a replay tells everything anew."""
+    def pass_update(
+        self, message: Notification, claimed: Container[str], *, replayed: bool
+    ) -> Notification | None:
+        """Rename, or drop what the client knows already; a replay tells everything anew.
+
+        `claimed` are the ids of messages known to be other prompts' echoes.
+        """
         params = message.params
         update, session_id = params.get("update"), params.get("sessionId")
         if type(update) is not dict or update.get("sessionUpdate") not in _USER:
@@ -61,7 +66,7 @@ class MessageIds:
         if (session_id, message_id) in self._dropped:
             return None
         whole = update["sessionUpdate"] == "user_message"
-        if (session_id, message_id) not in self._told:
+        if (session_id, message_id) not in self._told and message_id not in claimed and not replayed:
             self._find(session_id, message_id, update.get("content"), whole)
         told = self.told(session_id, message_id)
         made = self._made.get((session_id, told))

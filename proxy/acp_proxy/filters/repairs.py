@@ -16,7 +16,7 @@ from acp_proxy.filters.passage import Passage
 from acp_proxy.filters.repair_ids import MessageIds, RequestIds, renamed_update
 from acp_proxy.filters.translate.meta import marked
 from acp_proxy.inference.watch.breach import Breach
-from acp_proxy.inference.watch.record import Book, PromptRecord
+from acp_proxy.inference.watch.record import CLOSED, Book, PromptRecord
 from acp_proxy.jsonrpc.message import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -169,8 +169,7 @@ class Repairs:
             message_id = self.message_ids.told(session_id, unnamed.echo_id)
         else:
             message_id = self._token()
-            self.message_ids.made(session_id, message_id, unnamed.prompt.blocks, named=False)
-            passage.before.append(self._made_echo(session_id, message_id, unnamed.prompt))
+            self._make_echo(passage, session_id, message_id, unnamed.prompt)
         answer = message.result if type(message.result) is dict else {}
         passage.message = Response({**message.body, "result": {**answer, "messageId": message_id}})
         return REPAIRED
@@ -179,8 +178,7 @@ class Repairs:
         session_id, detail, message = _session(breach), breach.detail, passage.message
         if isinstance(detail, PromptRecord):
             message_id = self.message_ids.told(session_id, detail.result_id or self._token())
-            self.message_ids.made(session_id, message_id, detail.blocks, named=True)
-            passage.before.append(self._made_echo(session_id, message_id, detail))
+            self._make_echo(passage, session_id, message_id, detail)
             return REPAIRED
         told = self.message_ids.rename(session_id, detail.wrong, detail.right)
         if type(message) is Response:
@@ -191,9 +189,16 @@ class Repairs:
             passage.message = renamed_update(message, told)
         return REPAIRED
 
-    def _made_echo(self, session_id: str, message_id: str, prompt: PromptRecord) -> Step:
+    def _make_echo(self, passage: Passage, session_id: str, message_id: str, prompt: PromptRecord) -> None:
+        """Echo a prompt in the agent's name; after a close nobody is told anything any more (LC-50)."""
+        if self._is_closed(session_id):
+            return
+        self.message_ids.made(session_id, message_id, prompt.blocks)
         echo = {"sessionUpdate": "user_message", "messageId": message_id, "content": list(prompt.blocks)}
-        return self._update(session_id, echo)
+        passage.before.append(self._update(session_id, echo))
+
+    def _is_closed(self, session_id: str) -> bool:
+        return self._book.sessions[session_id].bond == CLOSED
 
     def _failure_as_idle(self, passage: Passage, breach: Breach) -> str:
         """The message is in, so the failure is told as the end of the work (LC-32, LC-71)."""
@@ -201,8 +206,11 @@ class Repairs:
         if type(message) is not Response:
             return NOTED
         failure = message.error
-        if failure.get("code") != REQUEST_CANCELLED and not refused.told:
-            passage.before.append(self.snapshot(session_id, "idle", stopReason="error", error=failure))
+        if failure.get("code") != REQUEST_CANCELLED and not refused.told and not self._is_closed(session_id):
+            ending: Json = {"stopReason": "error", "error": failure}
+            if refused.cancelled:
+                ending = {"stopReason": "cancelled"}
+            passage.before.append(self.snapshot(session_id, "idle", **ending))
         message_id = self.message_ids.told(session_id, refused.prompt.echo_id or self._token())
         body = {key: value for key, value in message.body.items() if key != "error"}
         answer = marked({"messageId": message_id}, "orig", {"error": failure})

@@ -66,7 +66,7 @@ class Close(Detector):
             if self._book.agent_version == 2:
                 text = "closing an unknown session must succeed"
                 self._tell("V26", session, text, call.frame, message)
-        elif session.state in ("running", "requires_action"):
+        if session.state in ("running", "requires_action"):
             text = "close answered while work was open, and no idle was told"
             self._tell("V25", session, text, call.frame, message)
         session.bond = CLOSED

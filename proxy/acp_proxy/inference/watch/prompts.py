@@ -42,13 +42,17 @@ class Misnamed:
 
 
 class Refused:
-    """V21: a prompt refused after its echo; `told` when the agent has reported the failure as idle already."""
+    """V21: a prompt refused after its echo.
 
-    __slots__ = ("prompt", "told")
+    `told` when the agent has reported the failure as idle already, `cancelled` when a cancel covers it.
+    """
 
-    def __init__(self, prompt: PromptRecord, told: bool) -> None:
+    __slots__ = ("cancelled", "prompt", "told")
+
+    def __init__(self, prompt: PromptRecord, told: bool, cancelled: bool) -> None:
         self.prompt = prompt
         self.told = told
+        self.cancelled = cancelled
 
 
 class Prompts(Detector):
@@ -122,9 +126,6 @@ class Prompts(Detector):
             self._claim(session, prompt, message_id, session.unclaimed.pop(message_id))
 
     def _unnamed(self, session: SessionRecord, prompt: PromptRecord, message: Message) -> None:
-        if prompt.echo_id is None and session.unclaimed and self._only_one(session, prompt):
-            message_id = next(reversed(session.unclaimed))
-            self._claim(session, prompt, message_id, session.unclaimed.pop(message_id))
         detail = Unnamed(prompt, prompt.echo_id)
         text = "prompt answered without a messageId"
         self._tell("V19", session, text, prompt.frame, message, detail=detail)
@@ -142,13 +143,10 @@ class Prompts(Detector):
     def _refused(self, session: SessionRecord, prompt: PromptRecord, message: Response) -> None:
         session.prompts.pop(prompt.key, None)
         session.covered.discard(prompt.key)
-        if prompt.echo_id is None and session.unclaimed and self._only_one(session, prompt):
-            message_id = next(reversed(session.unclaimed))
-            self._claim(session, prompt, message_id, session.unclaimed.pop(message_id))
         if prompt.echo_id is not None:
             text = "a prompt refused after its insertion"
             told = session.state == "idle" and session.stop == "error"
-            detail = Refused(prompt, told)
+            detail = Refused(prompt, told, session.cancelling)
             self._tell("V21", session, text, prompt.frame, prompt.echo_frame, message, detail=detail)
             if message.error.get("code") != REQUEST_CANCELLED and session.state != "idle":
                 end_span(session, "error", None)
@@ -157,9 +155,6 @@ class Prompts(Detector):
         session.rejected.append(prompt.blocks)
         if session.cancelling and not session.covered and not session.busy and not session.inserted:
             session.cancelling = False
-
-    def _only_one(self, session: SessionRecord, prompt: PromptRecord) -> bool:
-        return all(other is prompt or other.echoed for other in session.prompts.values())
 
     # ------------------------------------------------------------ the agent's echo
 
@@ -208,6 +203,7 @@ class Prompts(Detector):
         prompt.echo_id = message_id
         prompt.echo_frame = frame
         session.user_ids.add(message_id)
+        session.claimed.add(message_id)
         self._book.deadlines.drop((_UNECHOED, session.id, str(prompt.key)))
 
     def _unclaimed(self, session: SessionRecord, message_id: str, message: Message) -> None:
@@ -270,6 +266,8 @@ class Prompts(Detector):
     def _unanswered(self, session: SessionRecord, prompt: PromptRecord) -> None:
         self._settle(session, prompt)
         session.prompts.pop(prompt.key, None)
+        if not prompt.echoed:
+            session.rejected.append(prompt.blocks)
         frames = (prompt.frame, session.cancel_frame)
         text = "a prompt held at cancel or close was never answered"
         self._tell("V27", session, text, *frames, detail=prompt)

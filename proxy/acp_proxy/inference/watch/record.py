@@ -135,6 +135,7 @@ class SessionRecord:
         "cancelled_span",
         "cancelling",
         "child_cancel",
+        "claimed",
         "covered",
         "declined",
         "extension",
@@ -225,6 +226,7 @@ class SessionRecord:
         self.rejected: deque[list[Any]] = deque(maxlen=_REMEMBERED)
         self.unclaimed: dict[str, int] = {}
         self.user_ids: set[str] = set()
+        self.claimed: set[str] = set()
         # work
         self.tools: dict[str, ToolRecord] = {}
         self.moving: set[str] = set()

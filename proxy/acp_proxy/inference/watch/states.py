@@ -70,7 +70,7 @@ class States(Detector):
             stop = None
         usage = update.get("usage")
         if session.busy:
-            if session.resumption is None:
+            if session.resumption is None or session.cancelling:
                 self._ended(session, stop, message)
             end_span(session, stop, usage if type(usage) is dict else None)
         else:
@@ -134,7 +134,7 @@ class States(Detector):
             self._tell("V41", session, text, session.cancel_frame, message, detail=tools)
 
     def _repeated(self, session: SessionRecord, stop: str | None, usage: Any, message: Message) -> None:
-        if session.state != "idle" or session.inserted:
+        if session.state != "idle" or session.inserted or session.resumption is not None:
             return
         if session.idle_cancel and stop == "cancelled" and session.stop != "cancelled":
             text = "idle told again as cancelled after a cancel that met no work"
