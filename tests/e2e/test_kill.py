@@ -99,11 +99,8 @@ async def come_to(run: Wrapped, step: Step) -> Any:
 
 
 def check_told(run: Wrapped, step: Step, last: Any) -> None:
-    """The client knows that nothing more will come of what it asked.
-
-    A turn that the client had cancelled ends as it wished, whatever ended it (LC-17).
-    """
-    ending = "idle(cancelled)" if step.client_cancels else "idle(error)"
+    """The client knows that nothing more will come of what it asked, and that this was nobody's wish (§2.3)."""
+    ending = "idle(error)"
     assert run.invalid() == [], run.story()
     assert len(run.answers(last)) == 1, run.story()
     answer = run.answers(last)[0]
@@ -113,7 +110,7 @@ def check_told(run: Wrapped, step: Step, last: Any) -> None:
     else:
         assert "result" in answer, answer
     assert run.states("s1") == [*step.states, *([ending] if step.busy else [])], run.story()
-    if step.busy and not step.client_cancels:
+    if step.busy:
         idle = run.updates("s1", "state_update")[-1]
         assert idle["error"]["code"] == -32603, idle
     if step.asks:

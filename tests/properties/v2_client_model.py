@@ -35,7 +35,8 @@ class ModelClient:
         self.inserted = False
         self.cancelling = False
         self.closed = False
-        self.told_state = False
+        self.native = False
+        self.spoken = False
         self.background = False
         self.open: dict[Any, Json] = {}
         self.prompts: dict[Any, Prompt] = {}
@@ -58,10 +59,11 @@ class ModelClient:
         if "id" in body and method is not None:
             self.open[body["id"]] = body
         if method == "session/prompt":
+            self.spoken = False
             self.prompts[body["id"]] = Prompt(body["params"]["prompt"], self.state != "idle")
         elif method in ("session/cancel", "session/close"):
             waiting = any(prompt.result_id is None for prompt in self.prompts.values())
-            self.cancelling = self.cancelling or self.state != "idle" or waiting
+            self.cancelling = self.cancelling or self.state != "idle" or waiting or self.inserted
             for prompt in self.prompts.values():
                 prompt.cancelled = True
         elif method == "session/resume":
@@ -75,7 +77,8 @@ class ModelClient:
     def told(self, body: Json) -> None:
         """The client is told this."""
         if body.get("method") == "session/update":
-            self._update(body["params"]["update"])
+            marks = body["params"].get("_meta", {}).get("acp-proxy", {})
+            self._update(body["params"]["update"], bool(marks.get("synthetic")))
         elif "method" in body and "id" in body:
             if self.closed:
                 self.fails("LC-50", "a request after close")
@@ -86,11 +89,12 @@ class ModelClient:
         elif "method" not in body:
             self._response(body)
 
-    def _update(self, update: Json) -> None:
+    def _update(self, update: Json, synthetic: bool) -> None:
         if self.closed:
             self.fails("LC-50", f"{update['sessionUpdate']} after close")
         tag = update["sessionUpdate"]
         if tag == "state_update":
+            self.native = self.native or not synthetic
             self._state(update)
         elif tag in USER:
             self._user(update)
@@ -99,6 +103,7 @@ class ModelClient:
             self._output()
 
     def _output(self) -> None:
+        self.spoken = True
         if self.resuming is not None:
             self.replayed_after_state = self.resume_state == "idle"
             return
@@ -188,7 +193,10 @@ class ModelClient:
             self.fails("LC-31", "answer and echo carry different ids")
         prompt.result_id = message_id
         prompt.due = False
-        self.inserted = "stopReason" not in body["result"]
+        # An agent that tells no states and answers late means the end by it, as with a stop reason.
+        ended = "stopReason" in body["result"] or (not self.native and self.spoken)
+        if prompt.echo_id is None:
+            self.inserted = not ended
 
     def waited(self) -> None:
         """A good while has passed."""

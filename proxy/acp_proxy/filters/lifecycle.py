@@ -215,7 +215,8 @@ class Lifecycle(Filter):
         inferred = self._inferred[session_id] = Inferred(session_id, self._inference)
         session = self._watch.book.sessions[session_id]
         open_prompts = [key for key, prompt in session.prompts.items() if not prompt.answered]
-        for change in inferred.begin(open_prompts, passage.at):
+        closing = self._watch.open_closes(session_id)
+        for change in inferred.begin(open_prompts, closing, session.cancelling, passage.at):
             passage.before.append(self._told(change))
         return REPAIRED
 
@@ -246,6 +247,7 @@ class Lifecycle(Filter):
         return next((one for one in self._inferred.values() if one.awaits(key, sender)), None)
 
     def _told(self, change: Change) -> Step:
+        self._cancelled_change(change)
         return ToClient(notification("session/update", snapshot_params(change)))
 
     # ------------------------------------------------------------ inferred changes, time, ends

@@ -53,9 +53,10 @@ class Observe(Filter):
             ToClient(notification("$/cancel_request", {"requestId": token}))
             for token, _ in self._engine.from_agent.items()
         ]
+        # The states first: what ends here ends in an error, whatever was asked of it before (lifecycle §2.3).
+        steps += [ToClient(change) for change in self._engine.agent_gone(error_body, at)]
         for token, _ in self._engine.from_client.items():
             answer = error(token, error_body["code"], error_body["message"], error_body.get("data"))
             outcome = self.back(answer, at)
             steps += outcome if isinstance(outcome, list) else [ToClient(answer)]
-        steps += [ToClient(change) for change in self._engine.agent_gone(error_body, at)]
         return steps

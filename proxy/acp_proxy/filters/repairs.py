@@ -169,7 +169,8 @@ class Repairs:
             message_id = self.message_ids.told(session_id, unnamed.echo_id)
         else:
             message_id = self._token()
-            self._make_echo(passage, session_id, message_id, unnamed.prompt)
+            if not self._is_closed(session_id):  # then nobody is told anything any more (LC-50)
+                self._make_echo(passage, session_id, message_id, unnamed.prompt)
         answer = message.result if type(message.result) is dict else {}
         passage.message = Response({**message.body, "result": {**answer, "messageId": message_id}})
         return REPAIRED
@@ -177,6 +178,8 @@ class Repairs:
     def _echo(self, passage: Passage, breach: Breach) -> str:
         session_id, detail, message = _session(breach), breach.detail, passage.message
         if isinstance(detail, PromptRecord):
+            if message is None and self._is_closed(session_id):
+                return NOTED
             message_id = self.message_ids.told(session_id, detail.result_id or self._token())
             self._make_echo(passage, session_id, message_id, detail)
             return REPAIRED
@@ -190,9 +193,7 @@ class Repairs:
         return REPAIRED
 
     def _make_echo(self, passage: Passage, session_id: str, message_id: str, prompt: PromptRecord) -> None:
-        """Echo a prompt in the agent's name; after a close nobody is told anything any more (LC-50)."""
-        if self._is_closed(session_id):
-            return
+        """Echo a prompt in the agent's name."""
         self.message_ids.made(session_id, message_id, prompt.blocks)
         echo = {"sessionUpdate": "user_message", "messageId": message_id, "content": list(prompt.blocks)}
         passage.before.append(self._update(session_id, echo))

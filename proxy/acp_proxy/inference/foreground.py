@@ -226,7 +226,7 @@ def _place(session: Session, tool_id: str, tool: Tool) -> None:
         session.moving.add(tool_id)
     else:
         session.moving.discard(tool_id)
-    if current and tool.status not in FINAL_STATUSES:
+    if tool.owner is Owner.FOREGROUND and tool.status not in FINAL_STATUSES:
         session.open_foreground.add(tool_id)
     else:
         session.open_foreground.discard(tool_id)

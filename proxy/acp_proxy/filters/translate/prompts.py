@@ -155,6 +155,8 @@ class Prompts:
         merge = self._bridge.options.queue_boundary == "merge"
         if merge and told.held and not failed and not change.after_cancel:
             return steps
+        if told.leaving:
+            change.after_cancel = True  # a close is the client's wish, however the work ends (LC-50)
         told.state = State.IDLE.value
         snapshot = self._snapshot(change, self._rewritten(change, at))
         quiet = self._bridge.options.settle

@@ -15,7 +15,7 @@ from acp_proxy.inference import foreground, triggers
 from acp_proxy.inference.foreground import Change, Rules
 from acp_proxy.inference.session import Phase, Session
 from acp_proxy.inference.triggers import Kind
-from acp_proxy.jsonrpc.message import Json, Message, Notification, Request, Response, id_key
+from acp_proxy.jsonrpc.message import RESOURCE_NOT_FOUND, Json, Message, Notification, Request, Response, id_key
 
 _QUESTIONS: Final = frozenset({"session/request_permission", "elicitation/create"})
 _CLOSING: Final = frozenset({"session/close", "session/archive"})
@@ -36,8 +36,13 @@ class Inferred:
         self._said = 0
         self._said_before: dict[Any, int] = {}
 
-    def begin(self, open_prompts: Iterable[Any], at: float) -> list[Change]:
-        """Take up work in its middle: the keys of the prompts without an answer; with none, the end is unseen."""
+    def begin(
+        self, open_prompts: Iterable[Any], closing: Iterable[Any], cancelling: bool, at: float
+    ) -> list[Change]:
+        """Take up work in its middle: the keys of the prompts without an answer, and of the closes under way.
+
+        With no such prompt the end of the work cannot be seen.
+        """
         keys = list(open_prompts)
         changes: list[Change] = []
         if not keys:
@@ -46,6 +51,9 @@ class Inferred:
         for key in keys:
             self._said_before[key] = -1
             changes += self._step(Kind.PROMPT, key, at)
+        self._closing.update(closing)
+        if cancelling:
+            changes += self._step(Kind.CANCEL, None, at)
         return changes
 
     def take(self, message: Message, sender: Role, at: float) -> list[Change]:
@@ -107,7 +115,8 @@ class Inferred:
             return self._step(Kind.WAIT_ANSWERED, key, at)
         if key in self._closing:
             self._closing.discard(key)
-            return self._step(Kind.CLOSE_FAILED if message.is_error else Kind.CLOSE_DONE, None, at)
+            failed = message.is_error and message.error.get("code") != RESOURCE_NOT_FOUND
+            return self._step(Kind.CLOSE_FAILED if failed else Kind.CLOSE_DONE, None, at)
         if key not in self.session.prompts:
             return []
         if not self._ends(key, message):

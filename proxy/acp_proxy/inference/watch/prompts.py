@@ -98,7 +98,7 @@ class Prompts(Detector):
             return
         self._settle(session, prompt)
         if message.is_error:
-            self._refused(session, prompt, message)
+            self._refused(session, prompt, message, at)
             return
         prompt.answered = True
         self._inserted(session, prompt, message)
@@ -136,11 +136,16 @@ class Prompts(Detector):
         if not session.busy or any(not prompt.answered for prompt in session.prompts.values()):
             return
         text = "a prompt's answer ends the turn, and no idle was told"
+        stop = "cancelled" if session.cancelling else stop
         self._tell("V02", session, text, message, detail=(stop, usage))
         end_span(session, stop, usage if type(usage) is dict else None)
         session.state = "idle"
+        if session.resumption is not None:
+            session.resumption.told({"sessionUpdate": "state_update", "state": "idle"}, live=False)
 
-    def _refused(self, session: SessionRecord, prompt: PromptRecord, message: Response) -> None:
+    def _refused(
+        self, session: SessionRecord, prompt: PromptRecord, message: Response, at: float
+    ) -> None:
         session.prompts.pop(prompt.key, None)
         session.covered.discard(prompt.key)
         if prompt.echo_id is not None:
@@ -149,6 +154,7 @@ class Prompts(Detector):
             detail = Refused(prompt, told, session.cancelling)
             self._tell("V21", session, text, prompt.frame, prompt.echo_frame, message, detail=detail)
             if message.error.get("code") != REQUEST_CANCELLED and session.state != "idle":
+                self.idle(session, session.cancelling, message, at)
                 end_span(session, "error", None)
                 session.state = "idle" if session.state is not None else None
             return

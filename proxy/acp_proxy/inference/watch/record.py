@@ -121,6 +121,12 @@ class Resumption:
         self.replayed = False
         self.unasked = False
 
+    def told(self, update: Json, *, live: bool) -> None:
+        """A snapshot, and whether content that follows it can be anything but replay."""
+        self.reported = update
+        self.replayed_after = 0
+        self.live = live
+
 
 class SessionRecord:
     """One session as both peers have told it so far."""

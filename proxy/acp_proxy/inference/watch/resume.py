@@ -32,7 +32,7 @@ class Resume(Detector):
         """Conversation content while a resume is open; answers whether it is replay."""
         resumption = session.resumption
         assert resumption is not None
-        if resumption.live and (tag not in _USER or session.prompts):
+        if session.prompts if tag in _USER else resumption.live:
             return False
         if not resumption.asked:
             again, resumption.unasked = resumption.unasked, True
@@ -53,9 +53,7 @@ class Resume(Detector):
         """A snapshot while a resume is open."""
         resumption = session.resumption
         if resumption is not None:
-            resumption.reported = update
-            resumption.replayed_after = 0
-            resumption.live = resumption.live or state in _LIVE
+            resumption.told(update, live=state in _LIVE)
 
     def answered(self, session: SessionRecord, message: Response) -> None:
         """The answer came: the current state must have been told after the replay."""

@@ -40,7 +40,15 @@ from acp_proxy.inference.watch.states import States
 from acp_proxy.inference.watch.turns_v1 import TurnsV1
 from acp_proxy.inference.watch.values import Values
 from acp_proxy.inference.watch.waits import Waits
-from acp_proxy.jsonrpc.message import Json, Message, Notification, Request, Response, id_key
+from acp_proxy.jsonrpc.message import (
+    RESOURCE_NOT_FOUND,
+    Json,
+    Message,
+    Notification,
+    Request,
+    Response,
+    id_key,
+)
 
 _NONE: Final[tuple[Breach, ...]] = ()
 _WAITING: Final = frozenset({"session/request_permission", "elicitation/create"})
@@ -180,6 +188,14 @@ class Watch:
         for key in self.book.deadlines.ring(at):
             self._ring(key)
         return self._told()
+
+    def open_closes(self, session_id: str) -> list[Any]:
+        """The keys of the requests under way that close a session."""
+        return [
+            id_key(token)
+            for token, call in self._calls.items()
+            if call.session_id == session_id and call.method in CLOSING
+        ]
 
     def ended(self, session_id: str, message: Message, at: float) -> Sequence[Breach]:
         """The end of a turn was told in the agent's name: what follows from an idle follows from this."""
@@ -437,6 +453,9 @@ class Watch:
 
     def _closed(self, session: SessionRecord, call: Call, message: Response, at: float) -> None:
         cancelling = session.cancelling
+        missing = message.error.get("code") == RESOURCE_NOT_FOUND
+        if self._is_v2 and session.busy and (missing or not message.is_error):
+            self._prompts.idle(session, True, message, at)
         if not self._close.answered(session, call, message):
             return
         if session.busy:
