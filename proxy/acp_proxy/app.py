@@ -122,6 +122,15 @@ def wrap(settings: Settings, command: Sequence[str]) -> int:
         log.close(_FLUSH_LOG)
 
 
+def list_rules() -> int:
+    """Run `acp-proxy rules`: one line on stdout for each rule a finding may name."""
+    from acp_proxy.inference.rules import RULES
+
+    for name, rule in RULES.items():
+        print(f"{name}  {rule.severity:8}{rule.meaning}")
+    return 0
+
+
 def component(settings: Settings) -> int:
     """Run `acp-proxy component`; returns its exit status. Raises ConfigError as `wrap` does."""
     log = Log(settings.log.level, settings.log.format)
@@ -147,6 +156,8 @@ def list_plugins(settings: Settings) -> int:
     from acp_proxy.plugin_host import discovery
 
     rows = discovery.listing(settings.plugins.enabled)
+    if not rows:
+        print("no plugins installed")
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for *names, enabled, about in rows:
         columns = [printable(text).ljust(width) for text, width in zip(names, widths, strict=True)]
@@ -442,7 +453,9 @@ def _permission_rules(settings: Settings) -> Sequence[Rule]:
 def _findings_file(path: str | None) -> IO[bytes] | None:
     if path is None:
         return None
+    # Readable for its owner alone, and no link is followed: the name may have been planted.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     try:
-        return open(path, "wb")
+        return os.fdopen(os.open(path, flags, 0o600), "wb")
     except OSError as exc:
         raise ConfigError(f"findings.file: {path}: {exc.strerror}") from exc

@@ -139,6 +139,14 @@ def component(**options: Any) -> int:
     return app.component(settings)
 
 
+@cli.command(help="List the rules that findings and lifecycle.rules name.")
+def rules() -> int:
+    """Run `app.list_rules`; its result is the exit status."""
+    from acp_proxy import app
+
+    return app.list_rules()
+
+
 @cli.command(help="Show a legacy agent under a v2 client in this terminal; needs no key and no network.")
 @_settings_options
 def demo(**options: Any) -> int:

@@ -238,7 +238,7 @@ class Runner:
         try:
             agent = await self._start(nursery)
         except AgentStartError as exc:
-            why = f"agent {self._name!r} cannot be started: {exc.reason}"
+            why = exc.reason
             self._complain(why)
             if self._has_ended(LegClosed(Role.AGENT, self._now(), why)):
                 nursery.start_soon(self._end_after_telling, exc.exit_status)

@@ -153,7 +153,7 @@ async def test_broken_initialize_of_the_client_is_answered_and_may_be_repeated()
                 assert len(run.frames) == seen + 1, what
                 assert answer["id"] in (request_token(body), body["id"]), (what, answer)
                 assert answer["error"]["code"] in (-32000, -32600, -32602, -32022), (what, answer)
-            for _ in cases:
+            for _ in range(len(cases) + 1):  # an offer under no id never reached the agent
                 if "result" in await run.initialize(**CLIENT_CAPABILITIES):
                     break
             answer = await run.call("session/new", {"cwd": "/p"})

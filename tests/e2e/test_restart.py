@@ -111,7 +111,7 @@ async def test_a_program_that_is_gone_is_given_up(tmp_path: Path) -> None:
         program.unlink()
         await run.prompt(session, "die")
         assert await run.ended(WITHIN) == 127, run.story()
-        assert run.stderr.count(b"cannot be started") == 2, run.story()
+        assert run.stderr.count(b"cannot start agent") == 2, run.story()
 
 
 async def test_descendants_of_the_old_process_do_not_stay() -> None:

@@ -143,7 +143,7 @@ class ModelClient:
                 prompt.echo_id = update["messageId"]
                 if prompt.result_id is not None and prompt.result_id != prompt.echo_id:
                     self.fails("LC-31", "answer and echo carry different ids")
-                self.inserted = True
+                self.inserted = self.inserted or prompt.result_id is None
                 return
         if self.resuming is not None:
             self.replayed_after_state = self.resume_state == "idle"
@@ -167,8 +167,10 @@ class ModelClient:
             if self.state in ("running", "requires_action"):
                 self.fails("LC-50", "closed while work was open")
             self.closed = True
+            self.state, self.inserted, self.cancelling = "idle", False, False
             for prompt in self.prompts.values():
                 prompt.due = True
+                prompt.busy = True  # nothing more can be told of it, its echo neither
         elif method == "session/resume":
             self.resuming = None
             if "error" not in body:
@@ -184,6 +186,9 @@ class ModelClient:
                 self.fails("LC-32", "an error after insertion")
             self.rejected.append(prompt.content)
             del self.prompts[body["id"]]
+            waiting = any(other.result_id is None for other in self.prompts.values())
+            if self.state == "idle" and not self.inserted and not waiting:
+                self.cancelling = False  # there was nothing left to cancel
             return
         message_id = body["result"].get("messageId")
         if not isinstance(message_id, str):

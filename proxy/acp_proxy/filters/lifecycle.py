@@ -248,6 +248,7 @@ class Lifecycle(Filter):
 
     def _told(self, change: Change) -> Step:
         self._cancelled_change(change)
+        self._watch.book.session(change.session.id).inferred = change.new.value
         return ToClient(notification("session/update", snapshot_params(change)))
 
     # ------------------------------------------------------------ inferred changes, time, ends

@@ -43,6 +43,10 @@ class MessageIds:
     def made(self, session_id: str, message_id: str, blocks: list[Any]) -> None:
         """An echo was made in the agent's name; the agent's own may yet come, under whatever id."""
         self._made[session_id, message_id] = blocks
+        self.awaits(session_id, message_id, blocks)
+
+    def awaits(self, session_id: str, message_id: str, blocks: list[Any]) -> None:
+        """An echo with this content is told under this id, whatever its own."""
         self._awaited.setdefault(session_id, []).append((message_id, blocks))
 
     def drop(self, session_id: str, message_id: str) -> None:
@@ -66,7 +70,7 @@ class MessageIds:
         if (session_id, message_id) in self._dropped:
             return None
         whole = update["sessionUpdate"] == "user_message"
-        if (session_id, message_id) not in self._told and message_id not in claimed and not replayed:
+        if (session_id, message_id) not in self._told and message_id not in claimed:
             self._find(session_id, message_id, update.get("content"), whole)
         told = self.told(session_id, message_id)
         made = self._made.get((session_id, told))

@@ -129,7 +129,7 @@ class Repairs:
 
     def _current_state(self, passage: Passage, breach: Breach) -> str:
         session = self._book.sessions[_session(breach)]
-        passage.before.append(self.snapshot(session.id, session.state or "idle"))
+        passage.before.append(self.snapshot(session.id, session.state or session.inferred or "idle"))
         return REPAIRED
 
     def _state_again(self, passage: Passage, breach: Breach) -> str:
@@ -169,7 +169,9 @@ class Repairs:
             message_id = self.message_ids.told(session_id, unnamed.echo_id)
         else:
             message_id = self._token()
-            if not self._is_closed(session_id):  # then nobody is told anything any more (LC-50)
+            if self._is_closed(session_id):  # then nobody is told anything any more (LC-50)
+                self.message_ids.awaits(session_id, message_id, unnamed.prompt.blocks)
+            else:
                 self._make_echo(passage, session_id, message_id, unnamed.prompt)
         answer = message.result if type(message.result) is dict else {}
         passage.message = Response({**message.body, "result": {**answer, "messageId": message_id}})
@@ -178,9 +180,10 @@ class Repairs:
     def _echo(self, passage: Passage, breach: Breach) -> str:
         session_id, detail, message = _session(breach), breach.detail, passage.message
         if isinstance(detail, PromptRecord):
-            if message is None and self._is_closed(session_id):
-                return NOTED
             message_id = self.message_ids.told(session_id, detail.result_id or self._token())
+            if message is None and self._is_closed(session_id):
+                self.message_ids.awaits(session_id, message_id, detail.blocks)
+                return NOTED
             self._make_echo(passage, session_id, message_id, detail)
             return REPAIRED
         told = self.message_ids.rename(session_id, detail.wrong, detail.right)

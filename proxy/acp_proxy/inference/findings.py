@@ -5,70 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-SEVERITIES: Final[dict[str, str]] = {
-    "V01": "error",
-    "V02": "error",
-    "V03": "error",
-    "V04": "warning",
-    "V05": "warning",
-    "V06": "warning",
-    "V07": "error",
-    "V08": "info",
-    "V09": "error",
-    "V10": "warning",
-    "V11": "error",
-    "V12": "error",
-    "V13": "error",
-    "V14": "info",
-    "V15": "warning",
-    "V16": "error",
-    "V17": "error",
-    "V18": "warning",
-    "V19": "error",
-    "V20": "error",
-    "V21": "error",
-    "V22": "error",
-    "V23": "warning",
-    "V24": "error",
-    "V25": "error",
-    "V26": "warning",
-    "V27": "error",
-    "V28": "error",
-    "V29": "error",
-    "V30": "warning",
-    "V31": "error",
-    "V32": "error",
-    "V33": "error",
-    "V34": "error",
-    "V35": "error",
-    "V36": "warning",
-    "V37": "error",
-    "V38": "error",
-    "V39": "warning",
-    "V40": "warning",
-    "V41": "info",
-    "V42": "error",
-    "V43": "info",
-    "V44": "error",
-    "V45": "warning",
-    "V46": "warning",
-    "V47": "warning",
-    # rules of our own continue where the specification's list ends
-    "V48": "warning",  # a line over the size limit
-    "V49": "info",  # a byte order mark before a frame
-    "V50": "warning",  # protocolVersion is not a number
-    "V51": "warning",  # an error answer with id null, which answers nothing
-    "V52": "warning",  # a call to a capability nobody offered
-    "V53": "warning",  # the recording failed and was cut short
-    "V54": "info",  # a value the other protocol version's schema would not take, passed all the same
-    "V55": "error",  # a plugin failed
-    "V56": "info",  # a permission decided by rule
-    "V57": "warning",  # an answer or an end told in a silent peer's name
-    "V58": "info",  # what that peer said later, and reached nobody
-    "V59": "warning",  # the agent restarted, or no longer
-    "V60": "info",  # a config category nobody has listed, the one minted value (V34) that harms nothing
-    "V61": "info",  # a value the agent made up, counted
-}
+from acp_proxy.inference.rules import RULES
+
+SEVERITIES: Final[dict[str, str]] = {name: rule.severity for name, rule in RULES.items()}
 
 MAX_PER_RULE: Final = 200
 

@@ -91,7 +91,7 @@ class Negotiate(Filter):
         if type(message) is Request and message.method == "initialize":
             return self._offer(message, at)
         if self._asked is not None and self._bridging and type(message) is not Response:
-            self._note(at, "V33", "client", "message before initialize was answered", message, "LC-86")
+            self._note(at, "V33", "client", "message before initialize was answered", message, "LC-86", "refused")
             if type(message) is Request:
                 return [ToClient(error(message.id, INVALID_REQUEST, "initialize has not been answered yet"))]
             return None

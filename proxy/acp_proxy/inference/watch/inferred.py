@@ -15,7 +15,15 @@ from acp_proxy.inference import foreground, triggers
 from acp_proxy.inference.foreground import Change, Rules
 from acp_proxy.inference.session import Phase, Session
 from acp_proxy.inference.triggers import Kind
-from acp_proxy.jsonrpc.message import RESOURCE_NOT_FOUND, Json, Message, Notification, Request, Response, id_key
+from acp_proxy.jsonrpc.message import (
+    RESOURCE_NOT_FOUND,
+    Json,
+    Message,
+    Notification,
+    Request,
+    Response,
+    id_key,
+)
 
 _QUESTIONS: Final = frozenset({"session/request_permission", "elicitation/create"})
 _CLOSING: Final = frozenset({"session/close", "session/archive"})

@@ -112,7 +112,7 @@ class Prompts(Detector):
             session.prompts.pop(prompt.key, None)
         stop = given.get("stopReason")
         if type(stop) is str:
-            self._ended(session, stop, given.get("usage"), message)
+            self._ended(session, stop, given.get("usage"), message, at)
 
     def _named(self, session: SessionRecord, prompt: PromptRecord, message_id: str, message: Message) -> None:
         prompt.result_id = message_id
@@ -131,10 +131,11 @@ class Prompts(Detector):
         self._tell("V19", session, text, prompt.frame, message, detail=detail)
         prompt.echoed = True
 
-    def _ended(self, session: SessionRecord, stop: str, usage: Any, message: Message) -> None:
+    def _ended(self, session: SessionRecord, stop: str, usage: Any, message: Message, at: float) -> None:
         """A stop reason in the answer says that the turn is over, as agents that speak v1 say it."""
         if not session.busy or any(not prompt.answered for prompt in session.prompts.values()):
             return
+        self.idle(session, session.cancelling, message, at)
         text = "a prompt's answer ends the turn, and no idle was told"
         stop = "cancelled" if session.cancelling else stop
         self._tell("V02", session, text, message, detail=(stop, usage))
@@ -143,9 +144,7 @@ class Prompts(Detector):
         if session.resumption is not None:
             session.resumption.told({"sessionUpdate": "state_update", "state": "idle"}, live=False)
 
-    def _refused(
-        self, session: SessionRecord, prompt: PromptRecord, message: Response, at: float
-    ) -> None:
+    def _refused(self, session: SessionRecord, prompt: PromptRecord, message: Response, at: float) -> None:
         session.prompts.pop(prompt.key, None)
         session.covered.discard(prompt.key)
         if prompt.echo_id is not None:

@@ -151,6 +151,7 @@ class SessionRecord:
         "id",
         "idle_cancel",
         "idle_frame",
+        "inferred",
         "inserted",
         "insertion_frame",
         "late_answer",
@@ -203,6 +204,7 @@ class SessionRecord:
         self.inserted = False
         self.insertion_frame = 0
         self.stateless = False
+        self.inferred: str | None = None
         self.steady = False
         self.standard = False
         self.extension = 0

@@ -28,11 +28,15 @@ class Resume(Detector):
         live = session.busy or bool(session.prompts)
         session.resumption = Resumption(replay, live, frame_number(message))
 
-    def content(self, session: SessionRecord, tag: str, message: Message) -> bool:
+    def content(self, session: SessionRecord, tag: str, update: Json, message: Message) -> bool:
         """Conversation content while a resume is open; answers whether it is replay."""
         resumption = session.resumption
         assert resumption is not None
-        if session.prompts if tag in _USER else resumption.live:
+        if tag in _USER:
+            live = bool(session.prompts) and update.get("messageId") not in session.user_ids
+        else:
+            live = resumption.live
+        if live:
             return False
         if not resumption.asked:
             again, resumption.unasked = resumption.unasked, True

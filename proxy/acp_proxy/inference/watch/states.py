@@ -69,7 +69,8 @@ class States(Detector):
         if type(stop) is not str:
             stop = None
         usage = update.get("usage")
-        if session.busy:
+        # Work that only its output told of is over as well, if a cancel has asked for that (V03).
+        if session.busy or (session.stateless and session.state is None and session.cancelling):
             if session.resumption is None or session.cancelling:
                 self._ended(session, stop, message)
             end_span(session, stop, usage if type(usage) is dict else None)

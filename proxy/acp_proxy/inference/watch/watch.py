@@ -273,7 +273,7 @@ class Watch:
             session.steady = session.state is None or session.state == "running"
 
     def _said(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, message):
+        if session.resumption is not None and self._resume.content(session, tag, update, message):
             return
         if session.extension:
             self._states.output(session, message)
@@ -284,7 +284,7 @@ class Watch:
         tool_id = update.get("toolCallId")
         if type(tool_id) is not str:
             return
-        replayed = session.resumption is not None and self._resume.content(session, tag, message)
+        replayed = session.resumption is not None and self._resume.content(session, tag, update, message)
         tool = session.tools.get(tool_id)
         if tool is None:
             tool = session.tools[tool_id] = ToolRecord(0 if replayed else session.span)
@@ -321,7 +321,7 @@ class Watch:
     def _tool_content(
         self, session: SessionRecord, tag: str, update: Json, message: Message, at: float
     ) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, message):
+        if session.resumption is not None and self._resume.content(session, tag, update, message):
             return
         tool_id = update.get("toolCallId")
         tool = session.tools.get(tool_id) if type(tool_id) is str else None
@@ -332,7 +332,7 @@ class Watch:
         self._cancellable.terminal(session, update)
 
     def _user(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, message):
+        if session.resumption is not None and self._resume.content(session, tag, update, message):
             return
         if self._is_v2:
             self._prompts.user_message(session, update, message)
