@@ -292,7 +292,16 @@ def test_help_is_there_for_every_command(
 
 
 def test_only_what_exists_is_listed() -> None:
-    assert sorted(cli.cli.commands) == ["check", "component", "config", "demo", "plugins", "profiles", "rules", "wrap"]
+    assert sorted(cli.cli.commands) == [
+        "check",
+        "component",
+        "config",
+        "demo",
+        "plugins",
+        "profiles",
+        "rules",
+        "wrap",
+    ]
 
 
 def test_the_module_is_the_same_program() -> None:

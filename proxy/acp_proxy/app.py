@@ -455,6 +455,7 @@ def _findings_file(path: str | None) -> IO[bytes] | None:
         return None
     # Readable for its owner alone, and no link is followed: the name may have been planted.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody reads is an error, not a wait
     try:
         return os.fdopen(os.open(path, flags, 0o600), "wb")
     except OSError as exc:

@@ -143,6 +143,7 @@ class Runner:
                     nursery.start_soon(self._host.run)
                 await self._start_agent(nursery)
                 nursery.start_soon(self._read_client)
+                nursery.start_soon(self._mind_client)
                 await self._ending.wait()
                 await self._finish()
                 nursery.cancel_scope.cancel()
@@ -227,8 +228,17 @@ class Runner:
         rest = splitter.finish()
         if rest is not None:
             self._handle(FramesReceived(Role.CLIENT, [rest], self._now()))
+        self._client_has_left("the client closed its end")
+
+    async def _mind_client(self) -> None:
+        """A client that reads no more has left, though its own end may still be open."""
+        await self._to_client.done.wait()
+        if self._to_client.failed:
+            self._client_has_left("the client reads no more")
+
+    def _client_has_left(self, why: str) -> None:
         self._client_left.set()
-        self._handle(LegClosed(Role.CLIENT, self._now(), "the client closed its end"))
+        self._handle(LegClosed(Role.CLIENT, self._now(), why))
         if not self._agent_gone:
             self._end(0)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -223,6 +224,16 @@ async def test_agent_is_told_and_ended_when_the_client_goes(way: str) -> None:
     await together(for_each_step(case))
 
 
+async def test_client_that_only_stops_reading_has_gone() -> None:
+    async with wrapped({"on": {"session/prompt": [chunk(), STOP]}}) as run:
+        session = await run.open()
+        await run.close_stdout()
+        await run.prompt(session)
+        assert await run.ended(WITHIN) == 0, run.story()
+        await run.no_orphans(WITHIN)
+        check_quiet(run)
+
+
 async def test_client_that_goes_before_it_said_anything() -> None:
     async with wrapped() as run:
         await run.close_stdin()
@@ -354,6 +365,14 @@ async def test_usage_and_configuration_errors_are_2() -> None:
             "findings file": partial(case, "--findings", "/nowhere/at/all"),
         }
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+async def test_findings_into_a_pipe_that_nobody_reads_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    async with wrapped({}, "--findings", str(tmp_path / "pipe")) as run:
+        assert await run.ended() == 2, run.story()
+        assert b"findings.file" in run.stderr
 
 
 def test_watch_for_orphans_tells_the_living_from_the_dead() -> None:

@@ -280,11 +280,15 @@ class Wrapped:
         assert self.process.stdin is not None
         await self.process.stdin.aclose()
 
-    async def vanish(self) -> None:
-        """Break both pipes, as the system does for a client that was killed."""
+    async def close_stdout(self) -> None:
+        """Read nothing more, while there may be more to say."""
         assert self.process.stdout is not None
         self._at_end = True
         await self.process.stdout.aclose()
+
+    async def vanish(self) -> None:
+        """Break both pipes, as the system does for a client that was killed."""
+        await self.close_stdout()
         await self.close_stdin()
 
     async def ended(self, within: float = DEADLINE) -> int:

@@ -453,3 +453,26 @@ def test_chunks_pass_whole_again_once_all_is_well() -> None:
     assert driver.relay.recognize is None
     come_back(driver, v1_result(**LOADING))
     assert driver.relay.recognize is not None
+
+
+def test_a_prompt_held_for_the_new_process_is_not_acknowledged_by_the_clock() -> None:
+    driver = opened(bridged, LOADING, ack_timeout=5.0)
+    driver.agent_exits()
+    driver.prompt(7)
+    assert story(driver.advance(12).client) == []
+    came = come_back(driver, v1_result(**LOADING))
+    assert "session/prompt" in [body["method"] for body in came.agent]
+    assert "answer 7" in story(driver.advance(5).client)
+
+
+def test_the_new_process_may_withdraw_what_it_asks() -> None:
+    driver = opened(bridged, LOADING)
+    driver.agent_exits()
+    come_back(driver, v1_result(**LOADING))
+    driver.prompt(7)
+    driver.agent_sends(message())
+    asked = driver.agent_sends(ask(90)).client
+    (question,) = [body for body in asked if body.get("method") == "session/request_permission"]
+    assert story(driver.agent_sends(withdraw(90)).client) == [f"withdraw {question['id']}"]
+    said = driver.client_sends(dismissed(question["id"]))
+    assert [body["id"] for body in said.agent] == [90]

@@ -318,3 +318,12 @@ def test_the_clocks_end_with_client_and_agent(make: Callable[..., Driver]) -> No
         driver.agent_sends(message())
         end(driver)
         assert driver.advance(1000).lines == []
+
+
+@pytest.mark.parametrize("status", [[], {}, 5, None, True])
+def test_a_status_of_no_use_is_none(make: Callable[..., Driver], status: Any) -> None:
+    driver = make(stall_after=60.0, tool_timeout=30.0)
+    driver.prompt(7)
+    driver.agent_sends(tool("k", "in_progress"), update("tool_call_update", toolCallId="k", status=status))
+    assert driver.advance(29).rules == []
+    assert driver.advance(2).rules == ["V46"]

@@ -47,13 +47,14 @@ def test_an_allow_option_is_never_chosen(options: list[dict[str, Any]]) -> None:
     outcome = rejection(options)["outcome"]
     if outcome["outcome"] == "selected":
         chosen = [each for each in options if each["optionId"] == outcome["optionId"]]
-        assert any(each["kind"] in ("reject_once", "reject_always") for each in chosen)
+        assert {each["kind"] for each in chosen} in ({"reject_once"}, {"reject_always"})
 
 
 @given(st.lists(st.builds(option, kinds, st.sampled_from(["a", "b", "c", None])), max_size=5))
 def test_nothing_but_allow_once_approves(options: list[dict[str, Any]]) -> None:
     outcome = approval(options)
-    offered = [each for each in options if each["kind"] == "allow_once" and each["optionId"] is not None]
+    others = {each["optionId"] for each in options if each["kind"] != "allow_once"} | {None}
+    offered = [each for each in options if each["optionId"] not in others]
     if not offered:
         assert outcome is None
     else:
@@ -63,3 +64,11 @@ def test_nothing_but_allow_once_approves(options: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("kind", ["allow_always", "allowOnce", "Allow_Once", "allow", "_allow_once", None, 5])
 def test_what_merely_sounds_like_it_does_not(kind: Any) -> None:
     assert approval([option(kind), option("reject_once")]) is None
+
+
+def test_an_id_that_both_says_yes_and_no_says_neither() -> None:
+    shared = [option("allow_always", "x"), option("reject_once", "x"), option("allow_once", "x")]
+    assert rejection(shared) == {"outcome": {"outcome": "cancelled"}}
+    assert approval(shared) is None
+    own = {"outcome": {"outcome": "selected", "optionId": "y"}}
+    assert rejection([*shared, option("reject_always", "y")]) == own

@@ -338,3 +338,34 @@ def test_a_repeated_initialize_between_v1_peers_is_the_agents_to_judge() -> None
         "answer 1",
         "agent_message_chunk",
     ]
+
+
+# ---------------------------------------------------------------- before anything is agreed
+
+
+def test_an_agent_that_asks_before_initialize_gets_nobodys_yes() -> None:
+    driver = Driver()
+    question = call(1, "session/request_permission", {"sessionId": "s", "options": [], "toolCall": {}})
+    said = driver.agent_sends(question)
+    assert said.both == ["A error 1 -32600"]
+    assert said.rules == ["V33"]
+    driver.client_sends(initialize_v2(0))
+    assert driver.agent_sends({**question, "id": 2}).both == ["A error 2 -32600"]
+
+
+def test_a_v1_client_settles_for_itself_what_comes_before_the_answer() -> None:
+    driver = Driver()
+    driver.client_sends(initialize_v1(0))
+    question = line(call(1, "_x/ask", {"n": 1}))
+    assert driver.lines(AGENT, question).lines == [(CLIENT, question)]
+
+
+def test_nothing_is_bridged_over_requests_that_went_out_untranslated() -> None:
+    driver = Driver()
+    early = line(call(1, "_x/early", {}))
+    assert driver.lines(CLIENT, early).lines == [(AGENT, early)]
+    said = driver.client_sends(initialize_v2(2))
+    assert said.both == ["C error 2 -32600"]
+    assert said.rules == ["V33"]
+    driver.agent_sends(answer(1, {}))
+    assert offered(driver.client_sends(initialize_v2(3)))["protocolVersion"] == 2

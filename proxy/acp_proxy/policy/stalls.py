@@ -152,7 +152,8 @@ class Stalls(Filter):
         tool_id = update.get("toolCallId")
         if type(tool_id) is not str or tag not in ("tool_call", "tool_call_update"):
             return
-        if update.get("status") in FINAL_STATUSES:
+        status = update.get("status")
+        if type(status) is str and status in FINAL_STATUSES:
             turn.tools.pop(tool_id, None)
             turn.closed_tools.add(tool_id)
             self._stop(turn, (_TOOL, session_id, tool_id))

@@ -27,7 +27,12 @@ def approval(options: Any) -> Json | None:
 
 
 def _first(options: Any, kind: str) -> Json | None:
-    for option in options if type(options) is list else ():
-        if type(option) is dict and option.get("kind") == kind and type(option.get("optionId")) is str:
-            return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+    """The first option of this kind; an id that options of two kinds share says neither."""
+    given = [option for option in options if type(option) is dict] if type(options) is list else []
+    for option in given:
+        chosen = option.get("optionId")
+        if option.get("kind") != kind or type(chosen) is not str:
+            continue
+        if all(other.get("kind") == kind for other in given if other.get("optionId") == chosen):
+            return {"outcome": {"outcome": "selected", "optionId": chosen}}
     return None

@@ -91,7 +91,9 @@ class Negotiate(Filter):
         if type(message) is Request and message.method == "initialize":
             return self._offer(message, at)
         if self._asked is not None and self._bridging and type(message) is not Response:
-            self._note(at, "V33", "client", "message before initialize was answered", message, "LC-86", "refused")
+            self._note(
+                at, "V33", "client", "message before initialize was answered", message, "LC-86", "refused"
+            )
             if type(message) is Request:
                 return [ToClient(error(message.id, INVALID_REQUEST, "initialize has not been answered yet"))]
             return None
@@ -100,6 +102,11 @@ class Negotiate(Filter):
     @property
     def _bridging(self) -> bool:
         return self._options.bridge == "auto" and self.client_version is not None and self.client_version >= 2
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether this may yet become a bridged pair."""
+        return self._bridging or (self._options.bridge == "auto" and self.client_version is None)
 
     def _offer(self, message: Request, at: float) -> Outcome:
         params = message.params
@@ -120,6 +127,12 @@ class Negotiate(Filter):
                 at, "V31", "client", "initialize with an id that answers nothing", message, "LC-73", "refused"
             )
             return [ToClient(error(None, INVALID_REQUEST, "request id must be a string or an integer"))]
+        if version >= 2 and self._options.bridge == "auto" and any(self._engine.from_client.items()):
+            # What was passed on untranslated is still open, under ids that a bridge gives anew.
+            self._note(at, "V33", "client", "initialize is not the first", message, "LC-86", "refused")
+            return [
+                ToClient(error(message.id, INVALID_REQUEST, "initialize must come before other requests"))
+            ]
         self.client_version = version
         self._asked = message
         self._snapshot.wanted = version == 1 and _wants_states(params)
@@ -160,6 +173,11 @@ class Negotiate(Filter):
     def back(self, message: Travels, at: float) -> Outcome:
         """Read the agent's answer and settle who translates."""
         asked = self._asked
+        if type(message) is Request and self._is_open:
+            # Nobody can say yet in which dialect it would be read, nor whose ids are whose.
+            text = f"{message.method} before initialize was answered"
+            self._note(at, "V33", "agent", text, message, "LC-86", "refused")
+            return [ToAgent(error(message.id, INVALID_REQUEST, "initialize has not been answered yet"))]
         if (
             asked is None
             or type(message) is not Response

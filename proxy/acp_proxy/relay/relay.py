@@ -324,8 +324,7 @@ class Relay:
         if self._revival is not None and not self._closed[Role.CLIENT]:
             delay = self._revival.delay_after_end(event.at)
             if delay is not None:
-                self._chain.agent_gone(gone, event.at)
-                self._commands.append(RestartLeg(delay))
+                self._await_agent(gone, delay, event.at)
                 return
         self._closed[Role.AGENT] = True
         self._gone = gone
@@ -390,10 +389,15 @@ class Relay:
         delay = revival.delay(at)
         if delay is not None:
             gone = {"code": INTERNAL_ERROR, "message": "the agent is restarted, it did not respond"}
-            self._chain.agent_gone(gone, at)
-            self._commands.append(RestartLeg(delay))
+            self._await_agent(gone, delay, at)
         elif not revival.up:
             self._commands.append(CloseLeg(Role.AGENT))
+
+    def _await_agent(self, gone: Json, delay: float, at: float) -> None:
+        self._chain.agent_gone(gone, at)
+        if self._translator is not None:
+            self._translator.agent_awaited()
+        self._commands.append(RestartLeg(delay))
 
     # ------------------------------------------------------------ negotiation
 
@@ -414,6 +418,7 @@ class Relay:
             self.findings,
             self._token,
             self._remembered,
+            lambda: self._revival is None or self._revival.up,
         )
 
     def _settle(self, translator: Filter | None) -> None:

@@ -20,6 +20,8 @@ from acp_proxy.errors import PeerGoneError
 # A pipe holds 64 KiB by default and a socket a few hundred: one read takes all there is, so that hundreds of
 # lines cost one wake-up.
 RECEIVE_BYTES = 256 * 1024
+# A read of less has most likely emptied the pipe.
+SMALL_READ = 32 * 1024
 
 OUR_SIDE_CLOSED = "our side of the stream is closed"
 
@@ -102,6 +104,7 @@ class StreamTransport(Transport):
         self._receiver = receiver
         self._cut: str | None = None  # why nothing can be written any more
         self._at_end = False
+        self._emptied = False
 
     def __repr__(self) -> str:
         writing = "closed to writing" if self._cut is not None else "open to writing"
@@ -114,10 +117,14 @@ class StreamTransport(Transport):
             return b""
         try:
             with peer_errors():
+                if self._emptied and isinstance(self._receiver, trio.lowlevel.FdStream):
+                    # The last read took all there was: asking first spares a read that finds nothing.
+                    await trio.lowlevel.wait_readable(self._receiver.fileno())
                 data = bytes(await self._receiver.receive_some(RECEIVE_BYTES))
         except PeerGoneError:
             data = b""
         self._at_end = not data
+        self._emptied = len(data) < SMALL_READ
         return data
 
     async def send_all(self, data: bytes) -> None:

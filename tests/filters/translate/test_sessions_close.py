@@ -292,3 +292,45 @@ def test_a_cancel_after_permission_and_tool_news() -> None:
     driver.agent_sends(tool_update("k", "failed"))
     assert story(driver.ends("cancelled").client) == ["idle cancelled"]
     assert driver.client_sends(dismissed(1)).lines == []
+
+
+def test_an_open_that_settles_is_answered_before_the_close_behind_it() -> None:
+    driver = bridged(agent={**CLOSE, "loadSession": True}, load_settle=0.5)
+    driver.client_sends(call(3, "session/resume", {"sessionId": "s1", "cwd": "/p"}))
+    close(driver, 4)
+    said = driver.answers("session/load", {})
+    assert said.client == []
+    assert story(driver.answers("session/close", {}).client)[-2:] == ["answer 3", "answer 4"]
+    assert driver.advance(10).client == []
+
+
+def test_a_resume_right_behind_a_close_opens_the_session() -> None:
+    driver = bridged(agent={"sessionCapabilities": {"close": {}, "resume": {}}})
+    close(driver, 4)
+    driver.client_sends(call(5, "session/resume", {"sessionId": "s1", "cwd": "/p"}))
+    assert driver.answers("session/close", {}).client == [answer(4, {})]
+    assert story(driver.answers("session/resume", {}).client) == ["idle", "answer 5"]
+    driver.prompt()
+    told = story(driver.agent_sends(message()).client)
+    assert told == ["user_message", "answer 7", "agent_message_chunk"]
+
+
+def test_a_session_whose_close_waits_cannot_be_resumed() -> None:
+    driver = bridged(agent={"loadSession": True})
+    driver.prompt()
+    driver.agent_sends(message())
+    close(driver)
+    said = driver.client_sends(call(6, "session/resume", {"sessionId": "s1", "cwd": "/p"}))
+    assert said.both == ["C error 6 -32002"]
+    assert story(driver.ends("cancelled").client) == ["idle cancelled", "answer 5"]
+
+
+def test_a_deleted_session_leaves_no_question_open() -> None:
+    driver = bridged(agent=CLOSE)
+    driver.prompt()
+    driver.agent_sends(message(), ask(90))
+    driver.client_sends(call(5, "session/delete", {"sessionId": "s1"}))
+    said = driver.answers("session/delete", {})
+    assert "withdraw 1" in story(said.client)
+    assert story(said.client)[-1] == "answer 5"
+    assert said.agent == [answer(90, CANCELLED)]

@@ -41,7 +41,7 @@ class BridgeOptions(Protocol):
 class Call:
     """A client request that was passed on under an id of ours."""
 
-    __slots__ = ("client_id", "kind", "method", "params", "session")
+    __slots__ = ("client_id", "kind", "method", "opening", "params", "session")
 
     def __init__(
         self, client_id: Any, method: str, params: Json, kind: str, session: ToldSession | None
@@ -51,6 +51,13 @@ class Call:
         self.params = params
         self.kind = kind
         self.session = session
+        self.opening = session.openings if session is not None else 0
+
+    @property
+    def outlived(self) -> ToldSession | None:
+        """The session, unless the client has opened it anew since it asked."""
+        told = self.session
+        return told if told is not None and told.openings == self.opening else None
 
 
 class Bridge:
@@ -65,8 +72,10 @@ class Bridge:
         findings: FindingLog,
         token: Callable[[], str],
         remembered: Remembered,
+        is_up: Callable[[], bool],
     ) -> None:
         self.options = options
+        self.is_up = is_up
         self.view = view
         self.alarms = Alarms()
         self.sessions: dict[str, ToldSession] = {}
@@ -113,6 +122,7 @@ class Bridge:
             told = ToldSession(session_id, FROM_THE_START if from_start else self._token())
             self.sessions[session_id] = told
         told.attached = True
+        told.openings += 1
         told.open_in(opening.get("cwd"), opening.get("additionalDirectories"))
         return told
 

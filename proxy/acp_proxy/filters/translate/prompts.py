@@ -42,6 +42,7 @@ class Prompts:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
+        self._holders: dict[Any, ToldSession] = {}
 
     # ------------------------------------------------------------ from the client
 
@@ -61,17 +62,17 @@ class Prompts:
         if len(told.held) >= bridge.options.max_held:
             return bridge.refuse(message.id, Refusal(INTERNAL_ERROR, "too many prompts wait in this session"))
         told.held.append(HeldPrompt(message.id, body))
+        self._holders[id_key(message.id)] = told
         return []
 
     def withdraw(self, client_id: Any) -> list[Step] | None:
         """`$/cancel_request` for a prompt: a held one is answered here; None when it is none of those (LC-71)."""
         key = id_key(client_id)
-        for told in self._bridge.sessions.values():
-            for held in told.held:
-                if id_key(held.client_id) == key:
-                    told.held.remove(held)
-                    return [ToClient(error(client_id, REQUEST_CANCELLED, "prompt withdrawn"))]
-        return None
+        told = self._holders.pop(key, None)
+        if told is None:
+            return None
+        told.held.remove(next(held for held in told.held if id_key(held.client_id) == key))
+        return [ToClient(error(client_id, REQUEST_CANCELLED, "prompt withdrawn"))]
 
     def flush_held(self, told: ToldSession, reason: Json | None = None) -> list[Step]:
         """Answer the prompts that never reached the agent: cancelled, or `reason` (LC-42, LC-51)."""
@@ -80,15 +81,14 @@ class Prompts:
             ToClient(error(held.client_id, refused["code"], refused["message"], refused.get("data")))
             for held in told.held
         ]
+        for held in told.held:
+            del self._holders[id_key(held.client_id)]
         told.held.clear()
         return steps
 
     def is_held(self, client_id: Any) -> bool:
         """Whether a prompt with this request id waits."""
-        key = id_key(client_id)
-        return any(
-            id_key(held.client_id) == key for told in self._bridge.sessions.values() for held in told.held
-        )
+        return id_key(client_id) in self._holders
 
     def _unfit(self, prompt: list[Any]) -> Refusal | None:
         """Why the agent cannot be given these blocks (LC-34)."""
@@ -198,6 +198,7 @@ class Prompts:
         if told.turn is not None or told.settling is not None or told.leaving or not told.held:
             return []
         held = told.held.popleft()
+        del self._holders[id_key(held.client_id)]
         return self._dispatch(told, held.client_id, held.body, at)
 
     def abandon(self, told: ToldSession) -> list[Step]:

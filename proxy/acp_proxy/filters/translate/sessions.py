@@ -55,6 +55,10 @@ class Sessions:
         translated = self._opening(params)
         if isinstance(translated, Refusal):
             return bridge.refuse(message.id, translated)
+        open_here = bridge.sessions.get(session_id)
+        if open_here is not None and open_here.closing:
+            # The end of its turn is still awaited, and must not end what would be opened here.
+            return bridge.refuse(message.id, _missing(session_id))
         if cursor is not None:
             if type(cursor) is not dict or cursor.get("type") != "start":
                 return bridge.refuse(
@@ -69,10 +73,9 @@ class Sessions:
             return self._call(message, "session/resume", translated, "resume", told)
         if bridge.agent_has("loadSession"):
             return self._load(message, translated, swallow=True)
-        told_here = bridge.sessions.get(session_id)
-        if told_here is None or told_here.closed or not told_here.attached:
+        if open_here is None or open_here.closed or not open_here.attached:
             return bridge.refuse(message.id, _missing(session_id))
-        return self._resumed_here(message, told_here, at)
+        return self._resumed_here(message, open_here, at)
 
     def _load(self, message: Request, params: Json, *, swallow: bool) -> list[Step]:
         told = self._bridge.attach(params["sessionId"], params, from_start=True)
@@ -204,13 +207,15 @@ class Sessions:
 
     def finish_close(self, told: ToldSession) -> list[Step]:
         """An emulated close is done: nothing more of this session reaches the client (LC-50)."""
+        steps = self._bridge.release(told)
         waiting, told.closing = told.closing, []
         told.leaving = False
         told.closed = True
         told.attached = False
         self._bridge.remembered.closed(told.id)
         self._bridge.alarms.drop(("close", told.id))
-        return [*self._served.end_session(told), *(ToClient(result(client_id, {})) for client_id in waiting)]
+        steps += self._served.end_session(told)
+        return [*steps, *(ToClient(result(client_id, {})) for client_id in waiting)]
 
     def give_up_close(self, told: ToldSession, at: float) -> list[Step]:
         """The agent does not end the turn of a session that is being closed: it ends without it."""
@@ -227,14 +232,18 @@ class Sessions:
                 call.session.leaving = False
             return [ToClient(Response(failed))]
         steps: list[Step] = []
+        told = call.outlived
+        if told is not None:
+            # An answer that waits for a quiet tail is owed before this one.
+            steps += [*self._bridge.release(told), *self._questions.withdraw(told, everything=True)]
+            steps += [*self._prompts.abandon(told), *self._served.end_session(told)]
+            told.closed = True
+            told.attached = False
         if call.session is not None:
             call.session.leaving = False
-            steps += [*self._prompts.abandon(call.session), *self._served.end_session(call.session)]
-            call.session.closed = True
-            call.session.attached = False
         if call.method == "session/delete":
             self._bridge.remembered.deleted(call.params["sessionId"])
-        else:
+        elif told is not None or call.session is None:
             self._bridge.remembered.closed(call.params["sessionId"])
         answer = message.result if type(message.result) is dict else {}
         type_name = "DeleteSessionResponse" if call.method == "session/delete" else "CloseSessionResponse"

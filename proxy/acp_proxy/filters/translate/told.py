@@ -117,6 +117,7 @@ class ToldSession:
         "id",
         "ids",
         "leaving",
+        "openings",
         "questions",
         "settling",
         "state",
@@ -136,6 +137,7 @@ class ToldSession:
         self.closed = False
         self.closing: list[Any] = []
         self.leaving = False
+        self.openings = 0
         self.turn: Turn | None = None
         self.held: deque[HeldPrompt] = deque()
         self.questions: set[int] = set()

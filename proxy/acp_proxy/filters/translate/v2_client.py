@@ -64,12 +64,14 @@ class V2Client(Filter):
         findings: FindingLog,
         token: Callable[[], str],
         remembered: Remembered,
+        is_up: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_up` says whether the agent takes anything now, and is not being replaced."""
         self._initialized = (client_params, client_result)
         self._spoken = False
         self._received = Received()
         bridge = self._bridge = Bridge(
-            client_params, agent_result, options, view, findings, token, remembered
+            client_params, agent_result, options, view, findings, token, remembered, is_up
         )
         prompts = self._prompts = Prompts(bridge)
         served = self._served = Served(bridge, prompts)
@@ -388,7 +390,9 @@ class V2Client(Filter):
             assert isinstance(key, tuple)
             kind, session_id = key
             told = self._bridge.sessions[session_id]
-            if kind == "ack":
+            if kind == "ack" and not self._bridge.is_up():
+                self._bridge.alarms.set(key, at + self._bridge.options.ack_timeout)
+            elif kind == "ack":
                 steps += self._prompts.insert(told)
             elif kind == "settle":
                 steps += self._settled(told, at)
@@ -415,6 +419,10 @@ class V2Client(Filter):
             steps += self._settled(told, at)
             steps += self._served.end_session(told)
         return steps
+
+    def agent_awaited(self) -> None:
+        """After `agent_gone`: a new process will take the place of the one that is gone."""
+        self._bridge.agent_is_gone = False
 
 
 def _versioned(message: Notification) -> Notification:
