@@ -14,21 +14,19 @@ from acp_proxy.acp.fitting import Note
 from acp_proxy.filters.base import Step, ToClient
 from acp_proxy.filters.translate import commands, config_options, plans, tools
 from acp_proxy.filters.translate.bridge import UPDATE, Bridge
+from acp_proxy.filters.translate.chunk_frames import named
 from acp_proxy.filters.translate.content import content_block, content_list
 from acp_proxy.filters.translate.meta import marked
 from acp_proxy.filters.translate.paths import is_absolute
 from acp_proxy.filters.translate.prompts import Prompts
 from acp_proxy.filters.translate.told import ToldSession
-from acp_proxy.jsonrpc.message import Frame, Json, Notification, notification
+from acp_proxy.jsonrpc.message import Json, Notification, notification
 
 # What the turn itself puts out: only these show that the agent has taken the prompt (bridge §12).
 _EVIDENCE: Final = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan", "plan_update"}
 )
 _REPLAYED: Final = frozenset({"user_message_chunk", "plan_removed", *_EVIDENCE})
-_HEAD: Final = re.compile(
-    rb'\{"jsonrpc": ?"2\.0", ?"method": ?"session/update", ?"params": ?\{"sessionId": ?"[^"\\]*", ?"update": ?\{'
-)
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
 
 Variant = Callable[[ToldSession, Json], Json | None]
@@ -102,7 +100,7 @@ class Updates:
         else:
             out = Notification({**message.body, "jsonrpc": "2.0", "params": {**params, "update": translated}})
             if variant == self._chunk and "messageId" not in update:
-                out.frame = _named(message.frame, update, translated)
+                out.frame = named(message.frame, update, translated)
         if tag == "subagent_update" and self._bridge.options.unstable:
             return self._child(out, translated)
         turn = told.turn
@@ -275,26 +273,6 @@ def _at(value: Any, path: str) -> Any:
         else:
             return None
     return value
-
-
-def _named(frame: Frame | None, update: Json, translated: Json) -> Frame | None:
-    """The frame of a chunk with the message id put into its bytes, when nothing else was changed.
-
-    Spares encoding a long text anew. The members it goes between must stand where they are expected and
-    occur once; a key in quotes cannot occur inside a JSON string, where quotes are escaped.
-    """
-    if frame is None or len(translated) != len(update) + 1 or translated["content"] is not update["content"]:
-        return None
-    if translated["sessionUpdate"] is not update["sessionUpdate"]:
-        return None
-    raw = frame.raw
-    head = _HEAD.match(raw)
-    if head is None or raw.count(b'"update"') != 1 or raw.count(b'"params"') != 1:
-        return None
-    cut = head.end()
-    return Frame(
-        b'%b"messageId":"%b",%b' % (raw[:cut], translated["messageId"].encode(), raw[cut:]), frame.number
-    )
 
 
 def is_timestamp(stamp: Any) -> bool:
