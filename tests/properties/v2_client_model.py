@@ -186,7 +186,7 @@ class ModelClient:
                 self.fails("LC-32", "an error after insertion")
             self.rejected.append(prompt.content)
             del self.prompts[body["id"]]
-            waiting = any(other.result_id is None for other in self.prompts.values())
+            waiting = any(other.cancelled and other.result_id is None for other in self.prompts.values())
             if self.state == "idle" and not self.inserted and not waiting:
                 self.cancelling = False  # there was nothing left to cancel
             return
@@ -200,8 +200,10 @@ class ModelClient:
         prompt.due = False
         # An agent that tells no states and answers late means the end by it, as with a stop reason.
         ended = "stopReason" in body["result"] or (not self.native and self.spoken)
-        if prompt.echo_id is None:
-            self.inserted = not ended
+        if ended:
+            self.inserted = False
+        elif prompt.echo_id is None:
+            self.inserted = True
 
     def waited(self) -> None:
         """A good while has passed."""

@@ -45,6 +45,8 @@ OFF: Final = "off"
 # What strict refuses although enforce lets it pass. A snapshot is never held back: the client waits for it.
 _STRICT_DROPS: Final = frozenset({"V11", "V13", "V14", "V15", "V34", "V37", "V42", "V43"})
 _STRICT_REFUSES: Final = {"V23": INVALID_PARAMS, "V44": INVALID_REQUEST}
+# What is said in a peer's name whatever becomes of the message that shows the breach.
+_BY_ITSELF: Final = frozenset({"V20", "V27", "V40"})
 # Noted in every mode but by choice: there is nothing to put right on the wire.
 _BY_CHOICE: Final = frozenset({"V41"})
 
@@ -143,7 +145,7 @@ class Lifecycle(Filter):
         if ids.any and type(message) is Notification and passage.sender is Role.AGENT:
             session = self._watch.book.sessions.get(str(message.params.get("sessionId")))
             if session is not None:
-                replayed = session.resumption is not None
+                replayed = session.resumption is not None and session.resumption.replaying
                 passage.message = ids.pass_update(message, session.claimed, replayed=replayed)
 
     def _respond(self, found: Sequence[Breach], passage: Passage) -> None:
@@ -152,7 +154,7 @@ class Lifecycle(Filter):
             if chosen == OFF:
                 continue
             action = NOTED
-            if passage.message is not None or passage.given is None or breach.rule in ("V27", "V40"):
+            if passage.message is not None or passage.given is None or breach.rule in _BY_ITSELF:
                 action = self._respond_to(breach, passage, chosen)
             if breach.again:
                 continue

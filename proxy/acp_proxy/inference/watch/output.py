@@ -64,9 +64,10 @@ class Output(Detector):
         """Every output of a prompt counts as one, also before its answer: some agents answer at the end."""
         if session.stateless or self._book.agent_version != 2:
             return
-        if session.inserted or session.prompts:
+        waiting = [prompt.frame for prompt in session.prompts.values() if not prompt.answered]
+        if session.inserted or waiting:
             session.stateless = True
-            frame = session.insertion_frame or next(iter(session.prompts.values())).frame
+            frame = session.insertion_frame or waiting[0]
             text = "output in a session whose agent never told a state"
             self._tell("V03", session, text, frame, message)
 

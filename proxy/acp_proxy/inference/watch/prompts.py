@@ -83,7 +83,8 @@ class Prompts(Detector):
             if not prompt.answered:
                 prompt.cancelled = True
                 session.covered.add(prompt.key)
-        if session.busy or session.covered or session.inserted:
+        inferred = session.state is None and session.inferred not in (None, "idle")
+        if session.busy or session.covered or session.inserted or inferred:
             session.cancelling = True
             session.cancel_frame = frame_number(message)
         else:
@@ -133,16 +134,17 @@ class Prompts(Detector):
 
     def _ended(self, session: SessionRecord, stop: str, usage: Any, message: Message, at: float) -> None:
         """A stop reason in the answer says that the turn is over, as agents that speak v1 say it."""
-        if not session.busy or any(not prompt.answered for prompt in session.prompts.values()):
+        if any(not prompt.answered for prompt in session.prompts.values()):
+            return
+        if not session.busy:
+            session.inserted = False
             return
         self.idle(session, session.cancelling, message, at)
         text = "a prompt's answer ends the turn, and no idle was told"
         stop = "cancelled" if session.cancelling else stop
         self._tell("V02", session, text, message, detail=(stop, usage))
         end_span(session, stop, usage if type(usage) is dict else None)
-        session.state = "idle"
-        if session.resumption is not None:
-            session.resumption.told({"sessionUpdate": "state_update", "state": "idle"}, live=False)
+        _idle_told(session)
 
     def _refused(self, session: SessionRecord, prompt: PromptRecord, message: Response, at: float) -> None:
         session.prompts.pop(prompt.key, None)
@@ -155,7 +157,7 @@ class Prompts(Detector):
             if message.error.get("code") != REQUEST_CANCELLED and session.state != "idle":
                 self.idle(session, session.cancelling, message, at)
                 end_span(session, "error", None)
-                session.state = "idle" if session.state is not None else None
+                _idle_told(session)
             return
         session.rejected.append(prompt.blocks)
         if session.cancelling and not session.covered and not session.busy and not session.inserted:
@@ -279,6 +281,14 @@ class Prompts(Detector):
 
     def _settle(self, session: SessionRecord, prompt: PromptRecord) -> None:
         self._book.deadlines.drop((_UNANSWERED, session.id, str(prompt.key)))
+
+
+def _idle_told(session: SessionRecord) -> None:
+    """What should be true now, also to whoever is just resuming; a session without states stays one."""
+    if session.state is not None:
+        session.state = "idle"
+    if session.resumption is not None:
+        session.resumption.told({"sessionUpdate": "state_update", "state": "idle"}, live=False)
 
 
 def echoes(blocks: list[Any], content: Any, whole: bool) -> bool:

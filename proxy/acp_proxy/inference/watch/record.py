@@ -110,7 +110,7 @@ class TerminalRecord:
 class Resumption:
     """An open `session/resume` or `session/load`: what has come before its answer (LC-14)."""
 
-    __slots__ = ("asked", "frame", "live", "replayed", "replayed_after", "reported", "unasked")
+    __slots__ = ("asked", "frame", "live", "replayed", "replayed_after", "replaying", "reported", "unasked")
 
     def __init__(self, asked: bool, live: bool, frame: int) -> None:
         self.asked = asked
@@ -119,6 +119,7 @@ class Resumption:
         self.reported: Json | None = None
         self.replayed_after = 0
         self.replayed = False
+        self.replaying = False
         self.unasked = False
 
     def told(self, update: Json, *, live: bool) -> None:

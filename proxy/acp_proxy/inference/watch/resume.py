@@ -36,6 +36,7 @@ class Resume(Detector):
             live = bool(session.prompts) and update.get("messageId") not in session.user_ids
         else:
             live = resumption.live
+        resumption.replaying = not live
         if live:
             return False
         if not resumption.asked:

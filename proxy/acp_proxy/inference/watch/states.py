@@ -135,8 +135,10 @@ class States(Detector):
             self._tell("V41", session, text, session.cancel_frame, message, detail=tools)
 
     def _repeated(self, session: SessionRecord, stop: str | None, usage: Any, message: Message) -> None:
-        if session.state != "idle" or session.inserted or session.resumption is not None:
+        if session.state != "idle" or session.resumption is not None:
             return
+        if session.inserted or session.cancelling:
+            return  # it answers something, so it repeats nothing
         if session.idle_cancel and stop == "cancelled" and session.stop != "cancelled":
             text = "idle told again as cancelled after a cancel that met no work"
             self._tell("V14", session, text, session.idle_cancel, message)

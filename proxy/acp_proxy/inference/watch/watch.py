@@ -2,29 +2,22 @@
 
 It stands nearest the agent and reads the agent's dialect, both ways, with time. `form` judges a message
 by itself, `take` as the next step of a conversation: between the two a repair may change it. Which
-detectors hear what is a table; which rules mean anything follows from the two protocol versions.
+rules mean anything follows from the two protocol versions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from acp_proxy.acp.version import Role, Version
-from acp_proxy.acp.vocabulary import canonical
+from acp_proxy.acp.version import Role
 from acp_proxy.inference.pending import Pending
-from acp_proxy.inference.session import FINAL_STATUSES
-from acp_proxy.inference.watch.background import Background
 from acp_proxy.inference.watch.breach import Breach, frame_number
-from acp_proxy.inference.watch.cancellable import Cancellable
-from acp_proxy.inference.watch.children import Children
-from acp_proxy.inference.watch.close import CLOSING, Close
-from acp_proxy.inference.watch.ids import Ids, Received
-from acp_proxy.inference.watch.output import Output
-from acp_proxy.inference.watch.permissions import Permissions, consents, offered
-from acp_proxy.inference.watch.prompts import Prompts
+from acp_proxy.inference.watch.close import CLOSING
+from acp_proxy.inference.watch.detectors import Detectors
+from acp_proxy.inference.watch.ids import Received
+from acp_proxy.inference.watch.permissions import consents, offered
 from acp_proxy.inference.watch.record import (
-    ATTACHED,
     CHILD,
     GONE,
     STRANGE,
@@ -35,11 +28,7 @@ from acp_proxy.inference.watch.record import (
     ToolRecord,
     Wait,
 )
-from acp_proxy.inference.watch.resume import Resume
-from acp_proxy.inference.watch.states import States
-from acp_proxy.inference.watch.turns_v1 import TurnsV1
-from acp_proxy.inference.watch.values import Values
-from acp_proxy.inference.watch.waits import Waits
+from acp_proxy.inference.watch.updates import Updates
 from acp_proxy.jsonrpc.message import (
     RESOURCE_NOT_FOUND,
     Json,
@@ -55,8 +44,6 @@ _WAITING: Final = frozenset({"session/request_permission", "elicitation/create"}
 _OPENING: Final = frozenset({"session/new", "session/fork"})
 _RESUMING: Final = frozenset({"session/resume", "session/load"})
 
-Reader = Callable[[SessionRecord, str, Json, Message, float], None]
-
 
 class Watch:
     """One connection under watch. `answer_grace` in seconds (V40)."""
@@ -64,42 +51,12 @@ class Watch:
     def __init__(self, answer_grace: float = 1.0) -> None:
         self.book = book = Book()
         self._found: list[Breach] = []
-        report = self._found.append
-        self._values = Values(book, report).begin()
-        self._ids = Ids(book, report).begin()
-        self._states = States(book, report)
-        self._output = Output(book, report)
-        self._waits = Waits(book, report)
-        self._prompts = Prompts(book, report)
-        self._turns = TurnsV1(book, report).with_states(self._states)
-        self._resume = Resume(book, report)
-        self._background = Background(book, report)
-        self._close = Close(book, report)
-        self._children = Children(book, report)
-        self._cancellable = Cancellable(book, report)
-        self._permissions = Permissions(book, report)
-        self._permissions.answer_grace = answer_grace
+        self._on = Detectors(book, self._found.append, answer_grace)
+        self._updates = Updates(book, self._on)
         self._calls: Pending[Call] = Pending()
         self._asks: Pending[Ask] = Pending()
         self._received = {Role.CLIENT: Received(), Role.AGENT: Received()}
         self._is_v2 = False
-        self._updates: dict[str, Reader] = {
-            "agent_message_chunk": self._said,
-            "agent_message": self._said,
-            "agent_thought_chunk": self._said,
-            "agent_thought": self._said,
-            "plan_update": self._said,
-            "plan": self._said,
-            "tool_call": self._tool,
-            "tool_call_update": self._tool,
-            "tool_call_content_chunk": self._tool_content,
-            "terminal_update": self._terminal,
-            "user_message": self._user,
-            "user_message_chunk": self._user,
-            "state_update": self._state,
-            "subagent_update": self._subagent,
-            "notice": self._notice,
-        }
 
     def speak(self, client_version: int, agent_version: int, *, bridged: bool) -> None:
         """The versions are settled."""
@@ -113,19 +70,19 @@ class Watch:
         """Judge a message by itself: the breaches, and whether it may be believed (a malformed one is not)."""
         if type(message) is Request:
             pending: Pending[Any] = self._calls if sender is Role.CLIENT else self._asks
-            self._ids.request(message, sender, message.id in pending)
+            self._on.ids.request(message, sender, message.id in pending)
             self._received[sender].add(message.id)
         elif type(message) is Notification and message.body["method"] != "session/update":
-            self._ids.notification(message, sender)
+            self._on.ids.notification(message, sender)
         if self.book.agent_version is None or self.book.bridged:
             return self._told(), True
         sound = True
         if type(message) is Response:
             method, session = self._answered_method(message, sender)
             if method is not None:
-                self._values.result(method, session, message, sender)
+                self._on.values.result(method, session, message, sender)
         elif isinstance(message, (Request, Notification)):
-            sound = self._values.call(message, sender)
+            sound = self._on.values.call(message, sender)
         return self._told(), sound
 
     def take(self, message: Message, sender: Role, at: float, sound: bool = True) -> Sequence[Breach]:
@@ -134,7 +91,7 @@ class Watch:
             if sender is Role.AGENT:
                 if message.body["method"] == "session/update":
                     if sound:
-                        self._update(message, at)
+                        self._updates.take(message, at)
                 else:
                     self._notification(message, sender)
             else:
@@ -177,7 +134,7 @@ class Watch:
             session.cancelling = False
         if call.method in _RESUMING:
             session.resumption = None
-            self._close.reopened(session, False)
+            self._on.close.reopened(session, False)
 
     def next_deadline(self) -> float | None:
         """When a detector wants to look again."""
@@ -200,7 +157,7 @@ class Watch:
     def ended(self, session_id: str, message: Message, at: float) -> Sequence[Breach]:
         """The end of a turn was told in the agent's name: what follows from an idle follows from this."""
         session = self.book.session(session_id)
-        self._prompts.idle(session, session.cancelling, message, at)
+        self._on.prompts.idle(session, session.cancelling, message, at)
         session.begin_span()
         return self._told()
 
@@ -223,147 +180,19 @@ class Watch:
         rule = key[0]
         session = self.book.session(key[1])
         if rule == "V02":
-            self._turns.unended(session)
+            self._on.turns.unended(session)
         elif rule == "V40":
-            self._permissions.left_open(session)
+            self._on.permissions.left_open(session)
         elif rule in ("V05", "V06"):
-            self._waits.ring(rule, session)
+            self._on.waits.ring(rule, session)
         else:
-            self._prompts.ring(rule, session, key[2])
-
-    # ------------------------------------------------------------ updates
-
-    def _update(self, message: Notification, at: float) -> None:
-        params = message.body.get("params")
-        if type(params) is not dict:
-            return
-        session_id, update = params.get("sessionId"), params.get("update")
-        if type(session_id) is not str or type(update) is not dict:
-            return
-        tag = update.get("sessionUpdate")
-        session = self.book.sessions.get(session_id)
-        if session is None:
-            session = self.book.session(session_id)
-        elif session.steady and (tag == "agent_message_chunk" or tag == "agent_thought_chunk"):
-            session.heard_at = at
-            message_id = update.get("messageId")
-            if type(message_id) is str:
-                session.messages.add(message_id)
-            return
-        if self._close.silent(session, message):
-            return
-        if self._is_v2 and session.bond == STRANGE:
-            self._children.heard(session, tag, message)
-        reader = self._updates.get(tag) if type(tag) is str else None
-        if reader is not None:
-            assert type(tag) is str
-            reader(session, tag, update, message, at)
-        session.heard_at = at
-        self._settle(session, at)
-
-    def _settle(self, session: SessionRecord, at: float) -> None:
-        """After anything that was not mere text: who waits, and whether mere text can be passed by."""
-        if self.book.native:
-            self._waits.look(session, at)
-        if session.bond != ATTACHED or session.resumption is not None or not session.output:
-            session.steady = False
-        elif self._is_v2:
-            session.steady = session.state == "running" or (session.state is None and session.stateless)
-        else:
-            session.steady = session.state is None or session.state == "running"
-
-    def _said(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, update, message):
-            return
-        if session.extension:
-            self._states.output(session, message)
-        message_id = update.get("messageId")
-        self._output.text(session, message_id if type(message_id) is str else None, message)
-
-    def _tool(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        tool_id = update.get("toolCallId")
-        if type(tool_id) is not str:
-            return
-        replayed = session.resumption is not None and self._resume.content(session, tag, update, message)
-        tool = session.tools.get(tool_id)
-        if tool is None:
-            tool = session.tools[tool_id] = ToolRecord(0 if replayed else session.span)
-        tool.announced = True
-        turned = self._news(session, tool_id, tool, update)
-        if replayed:
-            tool.span = 0
-            session.moving.discard(tool_id)
-            return
-        if session.extension:
-            self._states.output(session, message)
-        self._output.tool(session, tool_id, tool, turned, message)
-
-    def _news(self, session: SessionRecord, tool_id: str, tool: ToolRecord, update: Json) -> str | None:
-        """Take over what an update says of a tool call; the status it has taken on, if it is another one."""
-        if "capabilities" in update:
-            self._cancellable.tool(tool, update)
-        content = update.get("content")
-        if type(content) is list:
-            terminals = [item.get("terminalId") for item in content if type(item) is dict]
-            tool.terminals |= {one for one in terminals if type(one) is str}
-        status = update.get("status")
-        if type(status) is not str:
-            return None
-        status = canonical(Version.V2, "ToolCallStatus", status)
-        turned = status if status != tool.status else None
-        tool.status = status
-        if status == "in_progress" and tool.span == session.span:
-            session.moving.add(tool_id)
-        else:
-            session.moving.discard(tool_id)
-        return turned if turned is not None or status not in FINAL_STATUSES else status
-
-    def _tool_content(
-        self, session: SessionRecord, tag: str, update: Json, message: Message, at: float
-    ) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, update, message):
-            return
-        tool_id = update.get("toolCallId")
-        tool = session.tools.get(tool_id) if type(tool_id) is str else None
-        if tool is not None and type(tool_id) is str:
-            self._output.tool(session, tool_id, tool, None, message)
-
-    def _terminal(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        self._cancellable.terminal(session, update)
-
-    def _user(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        if session.resumption is not None and self._resume.content(session, tag, update, message):
-            return
-        if self._is_v2:
-            self._prompts.user_message(session, update, message)
-
-    def _state(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        """Snapshots mean something where one peer speaks v2: a v1 client's update stream has none."""
-        state = update.get("state")
-        if type(state) is not str or not self.book.native:
-            return
-        self._turns.reported(session, state)
-        self._resume.reported(session, update, state)
-        self._background.reported(session, update, message)
-        self._waits.reported(session, state, message, at)
-        after_cancel = session.cancelling
-        was_busy = session.busy or session.inserted
-        self._states.reported(session, update, message, at)
-        if state == "idle" and self._is_v2 and session.prompts and (was_busy or after_cancel):
-            self._prompts.idle(session, after_cancel, message, at)
-
-    def _subagent(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        if self._is_v2:
-            self._children.named(session, update)
-
-    def _notice(self, session: SessionRecord, tag: str, update: Json, message: Message, at: float) -> None:
-        self._resume.notice(session, message)
+            self._on.prompts.ring(rule, session, key[2])
 
     # ------------------------------------------------------------ the agent's other messages
 
     def _notification(self, message: Notification, sender: Role) -> None:
         if message.body["method"] == "$/cancel_request":
-            self._ids.cancel_request(message, sender, self._received[sender])
+            self._on.ids.cancel_request(message, sender, self._received[sender])
 
     def _request(self, message: Request, sender: Role, at: float, sound: bool) -> None:
         session_id = message.params.get("sessionId")
@@ -388,13 +217,13 @@ class Watch:
             if sound and session is not None:
                 self._agent_request(session, ask, message, at)
         if session is not None:
-            self._settle(session, at)
+            self._updates.settle(session, at)
 
     def _agent_request(self, session: SessionRecord, ask: Ask, message: Request, at: float) -> None:
-        if self._close.silent(session, message):
+        if self._on.close.silent(session, message):
             return
         if self._is_v2 and session.bond == STRANGE:
-            self._children.heard(session, None, message)
+            self._on.children.heard(session, None, message)
         if message.method not in _WAITING or "requestId" in message.params:
             return
         tool_call = _subject(message.params)
@@ -403,66 +232,66 @@ class Watch:
             tool_id = None
         elif tool_id not in session.tools:
             session.tools[tool_id] = ToolRecord(session.span)
-            self._news(session, tool_id, session.tools[tool_id], tool_call)
+            self._updates.news(session, tool_id, session.tools[tool_id], tool_call)
         wait = Wait(
             id_key(message.id), message.id, message.method, session.id, tool_id, frame_number(message)
         )
         wait.options = offered(message)
         ask.wait = wait
-        self._waits.asked(session, wait)
+        self._on.waits.asked(session, wait)
 
     def _agent_response(self, message: Response, at: float) -> None:
         call = self._calls.pop(message.id)
         if call is None:
             if not self.book.bridged:
-                self._ids.stray_response(message, Role.AGENT)
+                self._on.ids.stray_response(message, Role.AGENT)
             return
         method = call.method
         if method in _OPENING:
             self.book.attaching -= 1
             opened = message.result.get("sessionId") if type(message.result) is dict else None
             if type(opened) is str:
-                self._close.attached(self.book.session(opened))
-                self._settle(self.book.session(opened), at)
+                self._on.close.attached(self.book.session(opened))
+                self._updates.settle(self.book.session(opened), at)
             return
         if call.session_id is None:
             return
         session = self.book.session(call.session_id)
         if method == "session/prompt":
             if self._is_v2:
-                self._prompts.answered(session, call, message, at)
+                self._on.prompts.answered(session, call, message, at)
             else:
-                self._turns.answered(session, message, at)
+                self._on.turns.answered(session, message, at)
         elif method in _RESUMING:
             self._resumed(session, message)
         elif method in CLOSING:
             self._closed(session, call, message, at)
         elif method == "session/delete" and not message.is_error:
             session.bond = GONE
-        self._settle(session, at)
+        self._updates.settle(session, at)
 
     def _resumed(self, session: SessionRecord, message: Response) -> None:
         resumption = session.resumption
         replayed = resumption is not None and (resumption.asked or resumption.unasked)
         was_attached = session.previous_bond not in (STRANGE, GONE)
-        self._resume.answered(session, message)
+        self._on.resume.answered(session, message)
         if message.is_error:
-            self._close.reopened(session, False)
+            self._on.close.reopened(session, False)
         else:
-            self._close.attached(session, partial=session.partial or not (replayed or was_attached))
+            self._on.close.attached(session, partial=session.partial or not (replayed or was_attached))
 
     def _closed(self, session: SessionRecord, call: Call, message: Response, at: float) -> None:
         cancelling = session.cancelling
         missing = message.error.get("code") == RESOURCE_NOT_FOUND
         if self._is_v2 and session.busy and (missing or not message.is_error):
-            self._prompts.idle(session, True, message, at)
-        if not self._close.answered(session, call, message):
+            self._on.prompts.idle(session, True, message, at)
+        if not self._on.close.answered(session, call, message):
             return
         if session.busy:
             session.cancelling = cancelling
-            self._states.left_open(session, message)
+            self._on.states.left_open(session, message)
         if self._is_v2:
-            self._prompts.closed(session, at)
+            self._on.prompts.closed(session, at)
         session.state = None
         session.begin_span()
 
@@ -476,29 +305,29 @@ class Watch:
         if session is None:
             return
         if session.bond == CHILD:
-            self._children.changed(session, message)
+            self._on.children.changed(session, message)
         else:
-            self._close.used(session, message)
+            self._on.close.used(session, message)
         if method == "session/prompt":
-            self._permissions.left_open(session, message)
+            self._on.permissions.left_open(session, message)
             if self._is_v2:
-                self._prompts.asked(session, message)
+                self._on.prompts.asked(session, message)
             else:
-                self._turns.asked(session, message)
+                self._on.turns.asked(session, message)
         elif method in _RESUMING:
-            self._close.reopening(session)
-            self._resume.asked(session, message)
+            self._on.close.reopening(session)
+            self._on.resume.asked(session, message)
         elif method in CLOSING:
             self._cancelled(session, message, at)
         elif method in ("tool_call/cancel", "terminal/cancel") and self._is_v2:
             session.declined = True
             if session.bond != STRANGE:
-                self._cancellable.asked(session, message)
+                self._on.cancellable.asked(session, message)
 
     def _client_notification(self, message: Notification, at: float, sound: bool) -> None:
         method = message.method
         if method == "$/cancel_request":
-            self._ids.cancel_request(message, Role.CLIENT, self._received[Role.CLIENT])
+            self._on.ids.cancel_request(message, Role.CLIENT, self._received[Role.CLIENT])
             call = self._calls.get(message.params.get("requestId"))
             if call is not None and call.session_id is not None:
                 self.book.session(call.session_id).declined = True
@@ -510,31 +339,31 @@ class Watch:
             return
         session = self.book.session(session_id)
         if session.bond == CHILD:
-            self._children.changed(session, message)
+            self._on.children.changed(session, message)
         self._cancelled(session, message, at)
-        self._permissions.cancelled(session, message, at)
-        self._settle(session, at)
+        self._on.permissions.cancelled(session, message, at)
+        self._updates.settle(session, at)
 
     def _cancelled(self, session: SessionRecord, message: Message, at: float) -> None:
         if self._is_v2:
-            self._prompts.cancelled(session, message)
+            self._on.prompts.cancelled(session, message)
         else:
-            self._turns.cancelled(session, message)
+            self._on.turns.cancelled(session, message)
 
     def _client_response(self, message: Response, at: float) -> None:
         ask = self._asks.pop(message.id)
         if ask is None:
-            self._ids.stray_response(message, Role.CLIENT)
+            self._on.ids.stray_response(message, Role.CLIENT)
             return
         wait = ask.wait
         if wait is None:
             return
         session = self.book.session(wait.session_id)
-        self._permissions.answered(wait, message)
+        self._on.permissions.answered(wait, message)
         if not wait.ended and not consents(wait, message):
             session.declined = True
-        self._waits.answered(session, wait, message, at)
-        self._settle(session, at)
+        self._on.waits.answered(session, wait, message, at)
+        self._updates.settle(session, at)
 
     def _answered_method(self, message: Response, sender: Role) -> tuple[str | None, str | None]:
         """The method a response answers, and its session."""
