@@ -14,6 +14,7 @@ from bench_measures import (
     cost_of_sessions,
     cost_of_tool_calls,
     cost_of_updates,
+    enforcing,
     growth,
     headroom,
     rate,
@@ -86,6 +87,11 @@ def figures(volumes: Volumes) -> Iterator[Figure]:
         yield Figure(f"updates-4MiB-{mode}", per_baseline, 0.5, False, rate(huge, volumes.huge, version))
         mixed = rate(f"mixed:{volumes.updates}", volumes.updates, version)
         yield Figure(f"mixed-{mode}", per_baseline, None, False, mixed)
+        few = volumes.updates // 4
+        dearer = enforcing(f"mixed:{few}", few, version)
+        yield Figure(f"enforce-mixed-{mode}", "enforce / observe", 1.6, True, dearer)
+        dearer = enforcing(f"chunks:{few}:250", few, version)
+        yield Figure(f"enforce-text-{mode}", "enforce / observe", 1.6, True, dearer)
         yield Figure(
             f"round-trip-{mode}", "median / baseline's", 2.0, True, round_trip(volumes.trips, version)
         )

@@ -39,8 +39,10 @@ class Stand:
     proxy: tuple[str, ...] = (sys.executable, "-m", "acp_proxy")
     bridges: bool = True
 
-    def talk(self, scenario: str, version: int) -> Conversation:
-        return Conversation((*self.proxy, "wrap", "--", *agent(scenario)), version if self.bridges else 1)
+    def talk(self, scenario: str, version: int, *options: str) -> Conversation:
+        if not self.bridges:
+            return Conversation((*self.proxy, "wrap", "--", *agent(scenario)), 1)
+        return Conversation((*self.proxy, "wrap", *options, "--", *agent(scenario)), version)
 
 
 def agent(scenario: str) -> tuple[str, ...]:
@@ -69,6 +71,19 @@ def rate(scenario: str, lines: int, version: int) -> Measure:
     def measure(stand: Stand) -> Sample:
         reference = _turn(baseline(scenario), lines)
         return lines / reference.seconds, lines / _turn(stand.talk(scenario, version), lines).seconds
+
+    return measure
+
+
+def enforcing(scenario: str, lines: int, version: int) -> Measure:
+    """Seconds of a turn under `enforce` against the same under `observe`."""
+
+    def measure(stand: Stand) -> Sample:
+        modes = ("observe", "enforce")
+        observed, enforced = (
+            _turn(stand.talk(scenario, version, "--lifecycle", mode), lines).seconds for mode in modes
+        )
+        return observed, enforced
 
     return measure
 

@@ -62,6 +62,30 @@ def test_chunks_of_two_sessions_are_told_apart() -> None:
     assert driver.agent_writes(mixed).rules == ["V37"]
 
 
+@pytest.mark.parametrize("mode", ["enforce", "strict"])
+def test_text_that_cannot_be_misread_passes_an_enforced_session_in_its_own_bytes(mode: str) -> None:
+    driver = opened("22", lifecycle=mode)
+    play(driver, [*begun(), A(said())])
+    spaced = RUN.replace(b'"params":', b'"params": ')
+    assert b"\n".join(driver.agent_writes(spaced).raw(Role.CLIENT)) + b"\n" == spaced
+
+
+def test_an_escape_is_written_as_it_was_judged() -> None:
+    driver = opened("22", lifecycle="enforce")
+    play(driver, [*begun(), A(said())])
+    escaped = line(said("HERE", "a8")).replace(b"HERE", b"\\u0041")
+    assert driver.agent_writes(escaped + b"\n").raw(Role.CLIENT) == [line(said("A", "a8"))]
+
+
+def test_text_is_judged_one_by_one_while_a_repair_is_kept_up() -> None:
+    driver = opened("22", lifecycle="enforce")
+    play(driver, [C(prompt(7)), A(answer(7, {}))])
+    assert "V19" in driver.outputs.rules
+    play(driver, [A(state("running")), A(said())])
+    spaced = RUN.replace(b'"params":', b'"params": ')
+    assert b"\n".join(driver.agent_writes(spaced).raw(Role.CLIENT)) + b"\n" == RUN
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

@@ -39,17 +39,20 @@ class Passage:
         engine: Engine,
         watch: Watch,
         *,
-        is_up: Callable[[], bool],
+        may_pass: Callable[[bytes], bool],
         count: Callable[[int], int],
         send: Callable[[bytes], None],
         take: Callable[[bytes, int, float], None],
     ) -> None:
-        """`count` numbers received lines, `send` writes to the client, `take` is the ordinary way in."""
+        """`may_pass` is asked about each block of lines, and with none about the way as such.
+
+        `count` numbers received lines, `send` writes to the client, `take` is the ordinary way in.
+        """
         self.open = False
         self.translator: NamesRuns | None = None
         self._engine = engine
         self._watch = watch
-        self._is_up = is_up
+        self._may_pass = may_pass
         self._count = count
         self._send = send
         self._take = take
@@ -57,7 +60,7 @@ class Passage:
     @property
     def recognize(self) -> Recognize | None:
         """How to find lines that may come as a Run, None while there is no short way."""
-        if not self.open or not self._is_up():
+        if not self.open or not self._may_pass(b""):
             return None
         if self.translator is not None:
             return end_of_nameless_chunks
@@ -65,7 +68,9 @@ class Passage:
 
     def line(self, raw: bytes, at: float) -> bool:
         """Pass one line on as it is, if it may; it has been counted."""
-        if not self.open or self.translator is not None or len(raw) > RUN_LINE_BYTES or not self._is_up():
+        if not self.open or self.translator is not None or len(raw) > RUN_LINE_BYTES:
+            return False
+        if not self._may_pass(raw):
             return False
         if not untouched(raw, named=self._engine.version is Version.V2) or not self._heard(raw, at):
             return False
@@ -87,6 +92,8 @@ class Passage:
             self._take(line, self._count(1), at)
 
     def _block(self, data: bytes, at: float) -> bool:
+        if not self._may_pass(data):
+            return False
         if self.translator is None:
             if not self._heard(data, at):
                 return False

@@ -137,7 +137,7 @@ class Relay:
         self._passage = Passage(
             self.engine,
             self._watch,
-            is_up=lambda: self._revival is None or self._revival.up,
+            may_pass=self._may_pass,
             count=self._count,
             send=lambda raw: self._send(Role.CLIENT, raw),
             take=lambda raw, number, at: self._intake.line(Role.AGENT, raw, number, at),
@@ -151,11 +151,7 @@ class Relay:
         filters += [*self._policy.before_engine, self._lifecycle, self._observe, *self._policy.at_agent]
         self._chain = Chain(filters, self._to_agent, self._to_client, self._restart, self._to_host)
         self._may_shortcut = not (
-            plugin_filters
-            or reporting
-            or options.stall_after
-            or options.agent_initiated != "ignore"
-            or self._lifecycle.rewrites
+            plugin_filters or reporting or options.stall_after or options.agent_initiated != "ignore"
         )
 
     def handle(self, event: Event) -> list[Command]:
@@ -193,6 +189,13 @@ class Relay:
         return commands
 
     # ------------------------------------------------------------ in
+
+    def _may_pass(self, data: bytes) -> bool:
+        """Whether text of the agent may go past the chain just now."""
+        return self._is_up() and self._lifecycle.may_pass(data)
+
+    def _is_up(self) -> bool:
+        return self._revival is None or self._revival.up
 
     def _receive(self, event: FramesReceived) -> None:
         leg, at = event.leg, event.at
@@ -418,7 +421,7 @@ class Relay:
             self.findings,
             self._token,
             self._remembered,
-            lambda: self._revival is None or self._revival.up,
+            self._is_up,
         )
 
     def _settle(self, translator: Filter | None) -> None:
