@@ -117,15 +117,26 @@ class StreamTransport(Transport):
             return b""
         try:
             with peer_errors():
-                if self._emptied and isinstance(self._receiver, trio.lowlevel.FdStream):
-                    # The last read took all there was: asking first spares a read that finds nothing.
-                    await trio.lowlevel.wait_readable(self._receiver.fileno())
-                data = bytes(await self._receiver.receive_some(RECEIVE_BYTES))
+                data = await self._next_after_a_wait() if self._emptied else None
+                if data is None:
+                    data = bytes(await self._receiver.receive_some(RECEIVE_BYTES))
         except PeerGoneError:
             data = b""
         self._at_end = not data
         self._emptied = len(data) < SMALL_READ
         return data
+
+    async def _next_after_a_wait(self) -> bytes | None:
+        """What comes next, when the last read took all there was; None when it is to be read the usual way.
+
+        Waiting first spares a read that finds nothing, and reading right after it a turn of the scheduler.
+        """
+        if not isinstance(self._receiver, trio.lowlevel.FdStream):
+            return None
+        await trio.lowlevel.wait_readable(self._receiver.fileno())
+        with contextlib.suppress(OSError):
+            return os.read(self._receiver.fileno(), RECEIVE_BYTES)
+        return None
 
     async def send_all(self, data: bytes) -> None:
         """See `Transport.send_all`."""
