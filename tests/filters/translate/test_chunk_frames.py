@@ -54,6 +54,8 @@ def test_a_text_chunk_keeps_its_bytes(text: str, ensure_ascii: bool, separators:
     "more",
     [
         '"}},"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"X',
+        '"}} , \t"upd\\u0061te":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"X',
+        '"}}},"p\\u0061rams":{"sessionId":"s1","update":{"sessionUpdate":"a","content":{"type":"text","text":"X',
         '"}}},"params":{"sessionId":"s1","update":{"sessionUpdate":"a","content":{"type":"text","text":"X',
         '"},"content":{"type":"text","text":"X',
         '","text":"X',
