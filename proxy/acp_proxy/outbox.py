@@ -1,12 +1,16 @@
-"""What waits to be written to one leg: byte-counted, written by one task in one piece.
+"""What waits to be written to one leg: byte-counted, written by one task in few pieces.
 
 No delay is added: whatever has come together while the last write was under way leaves with the
 next one. A reader of the other leg waits while too much is here (backpressure); what is put here
 never waits, so an answer or a cancel is not stuck behind a reader that pauses.
+
+Small frames leave together, a large one by itself: joining it with others would copy it, into
+memory that the system must hand out anew each time.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +20,8 @@ from acp_proxy.errors import PeerGoneError
 from acp_proxy.transport.base import Transport
 
 HIGH_WATER: Final = 1 << 20
+PIECE: Final = 64 * 1024
+"""What a pipe holds: more in one piece would be cut by the system, and copied for nothing."""
 
 
 class Outbox:
@@ -23,7 +29,7 @@ class Outbox:
 
     __slots__ = (
         "_closing",
-        "_frames",
+        "_feed_owed",
         "_idle",
         "_news",
         "_rest",
@@ -32,6 +38,7 @@ class Outbox:
         "done",
         "failed",
         "size",
+        "waiting",
     )
 
     def __init__(self) -> None:
@@ -39,8 +46,9 @@ class Outbox:
         self.failed = False
         self.done = trio.Event()
         self._transport: Transport | None = None
-        self._frames: list[bytes] = []
-        self._rest = b""
+        self.waiting: deque[bytes] = deque()
+        self._feed_owed = False
+        self._rest: bytes | memoryview = b""
         self._idle = False
         self._closing = False
         self._news = trio.Event()
@@ -50,22 +58,24 @@ class Outbox:
         """Add frames, a line feed to follow each; ignored once closed or when the peer is gone."""
         if self._closing or self.failed:
             return
-        self._frames += frames
-        self.size += sum(map(len, frames))
+        self.waiting += frames
+        self.size += sum(map(len, frames)) + len(frames)
 
     def flush(self) -> None:
-        """Write what was put: at once as far as the system takes it, which spares two task switches."""
-        if not self._frames:
+        """Write what is `waiting`: at once as far as the system takes it, which spares two task switches."""
+        if not self._idle:
+            self._news.set()
             return
-        if self._idle:
-            assert self._transport is not None
-            data = self._take()
-            self._rest = data[self._transport.send_now(data) :]
-            self.size = len(self._rest)
-            if not self._rest:
+        assert self._transport is not None
+        while self.waiting or self._feed_owed:
+            piece = self._piece()
+            sent = self._transport.send_now(piece)
+            self.size -= sent
+            if sent < len(piece):
+                self._rest = memoryview(piece)[sent:] if sent else piece
+                self._idle = False
+                self._news.set()
                 return
-            self._idle = False
-        self._news.set()
 
     def close(self) -> None:
         """Nothing more will be put; the peer is told once everything is written."""
@@ -83,7 +93,7 @@ class Outbox:
         self._transport = transport
         try:
             while True:
-                if not self._frames and not self._rest:
+                if not (self.waiting or self._feed_owed or self._rest):
                     if self._closing:
                         break
                     self._news = trio.Event()
@@ -92,23 +102,34 @@ class Outbox:
                     await self._news.wait()
                     continue
                 self._idle = False
-                data, self._rest = self._rest or self._take(), b""
+                data, self._rest = self._rest or self._piece(), b""
                 await transport.send_all(data)
                 self.size -= len(data)
                 self._room.set()
             await transport.send_eof()
         except PeerGoneError:
             self.failed = True
-            self._frames.clear()
+            self.waiting.clear()
             self.size = 0
             self._room.set()
         finally:
             self._idle = False
             self.done.set()
 
-    def _take(self) -> bytes:
-        """All frames as one piece of bytes; the size counts their line feeds from here on."""
-        frames, self._frames = self._frames, []
-        self.size += len(frames)
+    def _piece(self) -> bytes:
+        """What is to be written next: whole frames; the line feed of a large one may stand before the next."""
+        waiting = self.waiting
+        frames: list[bytes] = []
+        if self._feed_owed:
+            frames.append(b"")
+            self._feed_owed = False
+        elif len(waiting[0]) >= PIECE:
+            self._feed_owed = True
+            return waiting.popleft()
+        size = 0
+        while waiting and size < PIECE and len(waiting[0]) < PIECE:
+            frame = waiting.popleft()
+            frames.append(frame)
+            size += len(frame)
         frames.append(b"")
         return b"\n".join(frames)

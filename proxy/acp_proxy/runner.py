@@ -13,11 +13,12 @@ from typing import Final, Protocol
 import trio
 
 from acp_proxy.acp.version import Role
+from acp_proxy.attention import Attention
 from acp_proxy.errors import AgentStartError
 from acp_proxy.filters.translate.session_registry import SessionRecord
 from acp_proxy.jsonrpc.framing import LineSplitter, Piece
 from acp_proxy.jsonrpc.message import Message, Notification, Request
-from acp_proxy.outbox import Outbox
+from acp_proxy.outbox import HIGH_WATER, Outbox
 from acp_proxy.relay.commands import (
     CloseLeg,
     Command,
@@ -115,13 +116,16 @@ class Runner:
         self._complain = complain
         self._limit = limit
         self._registry = registry
-        self._started_at = trio.current_time()
+        # Asked with every read: trio's own function for it goes through two more.
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._started_at = self._clock()
         self._to_client = Outbox()
         self._to_agent = Outbox()
         self._host = host(self._host_said, self._to_client.room) if host is not None else None
         self._agent: AgentLeg | None = None
         self._generation = 0
         self._reading_agent = trio.CancelScope()
+        self._attention = Attention()
         self._deadline: float | None = None
         self._deadline_changed = trio.Event()
         self._agent_gone = False
@@ -139,6 +143,7 @@ class Runner:
                 nursery.start_soon(self._watch_signals, signals)
                 nursery.start_soon(self._to_client.serve, self._client)
                 nursery.start_soon(self._watch_deadline)
+                nursery.start_soon(self._attention.keep)
                 if self._host is not None:
                     nursery.start_soon(self._host.run)
                 await self._start_agent(nursery)
@@ -153,7 +158,12 @@ class Runner:
     # ------------------------------------------------------------ the relay's hands
 
     def _now(self) -> float:
-        return trio.current_time() - self._started_at
+        return self._clock() - self._started_at
+
+    def _hear(self, leg: Role, lines: Sequence[Piece]) -> None:
+        at = self._now()
+        self._handle(FramesReceived(leg, lines, at))
+        self._attention.heard(leg, at)
 
     def _handle(self, event: Event) -> None:
         commands = self._relay.handle(event)
@@ -164,6 +174,7 @@ class Runner:
         self._handle(HostSaid(message, self._now()))
 
     def _execute(self, commands: Sequence[Command]) -> None:
+        told = False
         for command in commands:
             kind = type(command)
             if kind is SendFrames:
@@ -181,6 +192,7 @@ class Runner:
             elif kind is Emit:
                 assert isinstance(command, Emit)
                 self._observers.tell(command.report)
+                told = True
             elif kind is Divert:
                 assert isinstance(command, Divert)
                 self._divert(command.raw)
@@ -199,13 +211,16 @@ class Runner:
             elif kind is RestartLeg:
                 assert isinstance(command, RestartLeg)
                 self._restart(command.delay)
-            elif kind is CloseLeg:
+            else:
                 assert isinstance(command, CloseLeg)
                 if command.leg is Role.AGENT:
                     self._to_agent.close()
-        self._to_agent.flush()
-        self._to_client.flush()
-        self._observers.flush()
+        if self._to_agent.waiting:
+            self._to_agent.flush()
+        if self._to_client.waiting:
+            self._to_client.flush()
+        if told:
+            self._observers.flush()
 
     def _end(self, status: int) -> None:
         """The first reason to end decides the exit status."""
@@ -218,13 +233,14 @@ class Runner:
     async def _read_client(self) -> None:
         splitter = LineSplitter(self._limit)
         while True:
-            await self._to_agent.room()
+            if self._to_agent.size > HIGH_WATER:
+                await self._to_agent.room()
             data = await self._client.receive_some()
             if not data:
                 break
             lines = splitter.feed(data)
             if lines:
-                self._handle(FramesReceived(Role.CLIENT, lines, self._now()))
+                self._hear(Role.CLIENT, lines)
         rest = splitter.finish()
         if rest is not None:
             self._handle(FramesReceived(Role.CLIENT, [rest], self._now()))
@@ -265,7 +281,8 @@ class Runner:
         self._nursery.start_soon(self._stop_reading_at_exit, agent, reading)
         with reading:
             while True:
-                await self._to_client.room()
+                if self._to_client.size > HIGH_WATER:
+                    await self._to_client.room()
                 if self._host is not None:
                     await self._host.room()
                 data = await agent.receive_some()
@@ -289,7 +306,7 @@ class Runner:
 
     def _take(self, lines: Sequence[Piece], generation: int) -> None:
         if lines and generation == self._generation:
-            self._handle(FramesReceived(Role.AGENT, lines, self._now()))
+            self._hear(Role.AGENT, lines)
 
     async def _agent_ended(self, agent: AgentLeg) -> None:
         status = agent.exit_status

@@ -39,9 +39,9 @@ class Side(Transport):
             except (trio.WouldBlock, trio.EndOfChannel):
                 return b"\n".join([*lines, b""])
 
-    async def send_all(self, data: bytes) -> None:
-        """See `Transport.send_all`; whole lines, as the outbox writes them."""
-        await self._link.send(self._leg, data)
+    async def send_all(self, data: bytes | memoryview) -> None:
+        """See `Transport.send_all`; whole lines, as the outbox writes them where nothing can be sent at once."""
+        await self._link.send(self._leg, bytes(data))
 
     async def send_eof(self) -> None:
         """Nothing to tell: the stream is shared, and ends with the proxy."""

@@ -8,9 +8,8 @@ module no trio error is ever seen: a peer that goes away is the end of the strea
 from __future__ import annotations
 
 import abc
-import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import trio
@@ -20,8 +19,12 @@ from acp_proxy.errors import PeerGoneError
 # A pipe holds 64 KiB by default and a socket a few hundred: one read takes all there is, so that hundreds of
 # lines cost one wake-up.
 RECEIVE_BYTES = 256 * 1024
-# A read of less has most likely emptied the pipe.
+# A read of less has most likely emptied the pipe, and the next asks for less: what a read may return is set
+# aside before it, and above the allocator's 128 KiB that is a system call and page faults each time.
 SMALL_READ = 32 * 1024
+FIRST_BYTES = 64 * 1024
+
+_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 OUR_SIDE_CLOSED = "our side of the stream is closed"
 
@@ -34,7 +37,7 @@ def peer_errors() -> Generator[None]:
     """
     try:
         yield
-    except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
+    except _BROKEN as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         raise PeerGoneError(f"the peer is gone: {cause}" if str(cause) else "the peer is gone") from error
 
@@ -57,7 +60,7 @@ class Transport(abc.ABC):
         """
 
     @abc.abstractmethod
-    async def send_all(self, data: bytes) -> None:
+    async def send_all(self, data: bytes | memoryview) -> None:
         """Write all of `data`, waiting as long as the peer does not read.
 
         Cancelling is terminal: how much was written is unknown, so every later call raises.
@@ -67,7 +70,7 @@ class Transport(abc.ABC):
                 `aclose` while we wait), or an earlier call was cancelled.
         """
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: bytes | memoryview) -> int:
         """Write what the system takes of `data` at once, and return how many bytes that was.
 
         Not a checkpoint; for a caller that has no `send_all` under way. 0 when nothing could be written
@@ -100,8 +103,10 @@ class StreamTransport(Transport):
     """
 
     def __init__(self, sender: trio.abc.SendStream, receiver: trio.abc.ReceiveStream) -> None:
+        """A receiver with a `fileno()` is one whose descriptor trio can wait for, and gives -1 once closed."""
         self._sender = sender
         self._receiver = receiver
+        self._fileno: Callable[[], int] | None = getattr(receiver, "fileno", None)
         self._cut: str | None = None  # why nothing can be written any more
         self._at_end = False
         self._emptied = False
@@ -115,30 +120,26 @@ class StreamTransport(Transport):
         if self._at_end:
             await trio.lowlevel.checkpoint()
             return b""
+        data: bytes | None = None
         try:
-            with peer_errors():
-                data = await self._next_after_a_wait() if self._emptied else None
-                if data is None:
-                    data = bytes(await self._receiver.receive_some(RECEIVE_BYTES))
-        except PeerGoneError:
+            if self._emptied and self._fileno is not None:
+                # Waiting first spares a read that finds nothing, and reading right after it a turn of the
+                # scheduler.
+                await trio.lowlevel.wait_readable(self._fileno())
+                try:
+                    data = os.read(self._fileno(), FIRST_BYTES)
+                except OSError:
+                    data = None  # somebody was faster, or the stream is to say what is wrong
+            if data is None:
+                most = FIRST_BYTES if self._emptied else RECEIVE_BYTES
+                data = bytes(await self._receiver.receive_some(most))
+        except _BROKEN:
             data = b""
         self._at_end = not data
         self._emptied = len(data) < SMALL_READ
         return data
 
-    async def _next_after_a_wait(self) -> bytes | None:
-        """What comes next, when the last read took all there was; None when it is to be read the usual way.
-
-        Waiting first spares a read that finds nothing, and reading right after it a turn of the scheduler.
-        """
-        if not isinstance(self._receiver, trio.lowlevel.FdStream):
-            return None
-        await trio.lowlevel.wait_readable(self._receiver.fileno())
-        with contextlib.suppress(OSError):
-            return os.read(self._receiver.fileno(), RECEIVE_BYTES)
-        return None
-
-    async def send_all(self, data: bytes) -> None:
+    async def send_all(self, data: bytes | memoryview) -> None:
         """See `Transport.send_all`."""
         if self._cut is not None:
             await trio.lowlevel.checkpoint()
@@ -155,13 +156,14 @@ class StreamTransport(Transport):
             self._cut = "an earlier write was broken off"
             raise
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, data: bytes | memoryview) -> int:
         """See `Transport.send_now`."""
-        if self._cut is not None or not isinstance(self._sender, trio.lowlevel.FdStream):
+        if self._cut is not None or type(self._sender) is not trio.lowlevel.FdStream:
             return 0
-        with contextlib.suppress(OSError):
+        try:
             return os.write(self._sender.fileno(), data)
-        return 0
+        except OSError:
+            return 0
 
     async def send_eof(self) -> None:
         """See `Transport.send_eof`."""

@@ -115,6 +115,10 @@ class _PolledReader(trio.abc.ReceiveStream):
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
+    def fileno(self) -> int:
+        """The descriptor, -1 once closed."""
+        return self._fd
+
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return what is there, `b""` at the end; OSError when the stream broke or was closed."""
         while True:
