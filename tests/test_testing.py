@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -100,7 +101,8 @@ def test_raw_bytes_stay_as_they_are_and_cut_into_lines() -> None:
 
 def test_lines_the_relay_recognizes_together_are_kept_one_by_one() -> None:
     play = connected(1)
-    assert play.relay.recognize is not None
+    text = json.dumps({"jsonrpc": "2.0", **chunk("a")}).encode() + b"\n"
+    assert play.relay.recognize(text, 0) == len(text)
     play.agent_sends(chunk("a"), chunk("b"), {"method": "_x/y", "params": {}}, chunk("c"))
     play.client_gets(chunk("a"), chunk("b"), {"method": "_x/y"}, chunk("c"))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_proxy.jsonrpc.framing import HEAD_BYTES, LineSplitter, Oversize, Piece, Run
+from acp_proxy.jsonrpc.framing import HEAD_BYTES, LineSplitter, Oversize, Piece, Recognize, Run
 
 LIMIT = 8192
 LINE = '{"t":"a\u2028b\u2029c\x85d\x0be\x0cf\rg \U0001f600"}'.encode()
@@ -195,3 +195,33 @@ def test_data_over_the_limit_is_never_recognized_together() -> None:
     pieces = splitter.feed(b"1\n2222\n33333\n", recognize_numbers)
     assert told(pieces) == [b"1", b"2222", (b"33333",)]
     assert not any(isinstance(piece, Run) for piece in pieces)
+
+
+@pytest.mark.parametrize("recognize", [None, recognize_numbers])
+def test_no_bytes_are_no_line(recognize: Recognize | None) -> None:
+    splitter = LineSplitter(9)
+    assert splitter.feed(b"", recognize) == []
+    assert splitter.feed(b"1", recognize) == []
+    assert splitter.feed(b"", recognize) == []
+    assert [kind_and_bytes(piece) for piece in splitter.feed(b"\n", recognize)] == (
+        [(bytes, b"1")] if recognize is None else [(Run, b"1\n")]
+    )
+
+
+def kind_and_bytes(piece: Piece) -> tuple[type, bytes]:
+    if isinstance(piece, bytes):
+        return bytes, piece
+    return type(piece), piece.data if isinstance(piece, Run) else piece.head
+
+
+def test_a_line_that_came_in_pieces_is_offered_once_it_is_whole() -> None:
+    splitter = LineSplitter(100)
+    pieces = [
+        piece for byte in b"12\nx1\n345\n6\n" for piece in splitter.feed(bytes([byte]), recognize_numbers)
+    ]
+    assert [kind_and_bytes(piece) for piece in pieces] == [
+        (Run, b"12\n"),
+        (bytes, b"x1"),
+        (Run, b"345\n"),
+        (Run, b"6\n"),
+    ]

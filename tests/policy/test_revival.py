@@ -23,6 +23,7 @@ from relay_driver import (
     failure,
     initialize_v1,
     initialize_v2,
+    line,
     message,
     note,
     prompt,
@@ -448,11 +449,12 @@ def test_two_stalls_at_once_are_one_restart() -> None:
 
 def test_chunks_pass_whole_again_once_all_is_well() -> None:
     driver = opened(both_v1, agent=LOADING)
-    assert driver.relay.recognize is not None
+    chunk = line(message("x")) + b"\n"
+    assert driver.relay.recognize(chunk, 0) == len(chunk)
     driver.agent_exits()
-    assert driver.relay.recognize is None
+    assert driver.relay.recognize(chunk, 0) == 0
     come_back(driver, v1_result(**LOADING))
-    assert driver.relay.recognize is not None
+    assert driver.relay.recognize(chunk, 0) == len(chunk)
 
 
 def test_a_prompt_held_for_the_new_process_is_not_acknowledged_by_the_clock() -> None:

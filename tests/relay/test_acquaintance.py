@@ -19,6 +19,8 @@ from relay_driver import (
     call,
     cancel,
     initialize_v2,
+    line,
+    message,
     note,
     story,
     text_block,
@@ -164,8 +166,9 @@ def test_each_piece_of_own_work_is_a_message_of_its_own() -> None:
 
 def test_text_in_blocks_is_looked_at_where_it_may_begin_work() -> None:
     driver = bridged(profile=Choice({"inference.agent_initiated": "infer"}))
-    assert driver.relay.recognize is None
-    assert bridged(profile=Choice()).relay.recognize is not None
+    chunk = line(message("x")) + b"\n"
+    assert driver.relay.recognize(chunk, 0) == 0
+    assert bridged(profile=Choice()).relay.recognize(chunk, 0) == len(chunk)
 
 
 def test_what_an_agent_makes_up_is_counted_across_the_bridge_too() -> None:

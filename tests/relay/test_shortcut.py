@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acp_proxy.acp.version import Role
-from acp_proxy.relay.shortcut import end_of_chunks, end_of_nameless_chunks, is_utf8, untouched
+from acp_proxy.relay.shortcut import end_of_chunks, end_of_nameless_chunks, is_utf8
 from relay_driver import Driver, both_v1, both_v2, bridged, echo, line, message, thought, tool, usage
 
 CLIENT, AGENT = Role.CLIENT, Role.AGENT
@@ -23,6 +23,12 @@ def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     assert len(found) == len(pairs), "a member stands twice"
     return found
+
+
+def untouched(raw: bytes) -> bool:
+    """Whether a line passes by its bytes alone."""
+    whole = raw + b"\n"
+    return end_of_chunks(whole, 0) == len(whole) and is_utf8(raw)
 
 
 def assert_is_a_chunk(raw: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acp_proxy.acp.version import Role
-from acp_proxy.relay.shortcut import untouched, whose
+from acp_proxy.relay.shortcut import end_of_chunks, end_of_named_chunks, whose
 from lifecycle_scripts import A, C, begun, close, heard, idle, opened, play, resume, said, state, taken, turn
 from relay_driver import answer, cancel, line, message, prompt, text_block, update
 
@@ -49,10 +49,10 @@ def test_what_a_run_said_last_is_known_when_more_of_it_comes_too_late() -> None:
 def test_a_v2_chunk_without_a_message_id_is_decoded_and_found_malformed() -> None:
     driver = opened("22")
     play(driver, [*begun(), A(said())])
-    nameless = line(message("x"))
-    assert untouched(nameless)
-    assert not untouched(nameless, named=True)
-    assert driver.agent_writes(nameless + b"\n" + nameless + b"\n").rules == ["V42", "V42"]
+    nameless = line(message("x")) + b"\n"
+    assert end_of_chunks(nameless, 0) == len(nameless)
+    assert end_of_named_chunks(nameless, 0) == 0
+    assert driver.agent_writes(nameless * 2).rules == ["V42", "V42"]
 
 
 def test_chunks_of_two_sessions_are_told_apart() -> None:
@@ -110,4 +110,4 @@ def test_bytes_that_are_no_text_are_nobodys() -> None:
 
 
 def test_a_state_in_between_is_no_chunk() -> None:
-    assert not untouched(line(state("running")))
+    assert end_of_chunks(line(state("running")) + b"\n", 0) == 0

@@ -32,21 +32,22 @@ class MethodInfo(NamedTuple):
     unstable: bool
 
 
-def _read(
-    table: dict[str, tuple[tuple[str, str, str, str | None, bool], ...]],
-) -> dict[str, list[MethodInfo]]:
-    return {
-        method: [
-            MethodInfo(
-                "request" if kind == "request" else "notification", _RECEIVERS[side], params, result, unstable
-            )
-            for kind, side, params, result, unstable in entries
-        ]
-        for method, entries in table.items()
-    }
+Tables = dict[str, tuple[tuple[str, str, str, str | None, bool], ...]]
 
 
-_METHODS = {Version.V1: _read(shapes_v1.METHODS), Version.V2: _read(shapes_v2.METHODS)}
+def _read(version: Version, tables: Tables) -> dict[tuple[Version, str, Kind | None], MethodInfo]:
+    """Every method by its kind, and under no kind as the first the table lists."""
+    found: dict[tuple[Version, str, Kind | None], MethodInfo] = {}
+    for method, entries in tables.items():
+        for word, side, params, result, unstable in entries:
+            kind: Kind = "request" if word == "request" else "notification"
+            info = MethodInfo(kind, _RECEIVERS[side], params, result, unstable)
+            found[version, method, kind] = info
+            found.setdefault((version, method, None), info)
+    return found
+
+
+_METHODS = _read(Version.V1, shapes_v1.METHODS) | _read(Version.V2, shapes_v2.METHODS)
 
 
 def method_info(version: Version, method: str, kind: Kind | None = None) -> MethodInfo | None:
@@ -55,12 +56,9 @@ def method_info(version: Version, method: str, kind: Kind | None = None) -> Meth
     Two methods exist both as request and as notification (`mcp/message`, `proxy/successor`): `kind` chooses,
     and without it the request is meant.
     """
-    for info in _METHODS[version].get(method, ()):
-        if kind is None or info.kind == kind:
-            return info
-    return None
+    return _METHODS.get((version, method, kind))
 
 
 def method_names(version: Version) -> frozenset[str]:
     """Every method `version` defines, unstable ones included."""
-    return frozenset(_METHODS[version])
+    return frozenset(method for of, method, _ in _METHODS if of is version)

@@ -11,6 +11,10 @@ class Role(Enum):
     CLIENT = "client"
     AGENT = "agent"
 
+    # By identity, as members are compared: the hash of Enum is a Python function, and roles are keys with
+    # every message.
+    __hash__ = object.__hash__
+
     @property
     def other(self) -> Role:
         """The party at the opposite end."""

@@ -67,6 +67,7 @@ class Lifecycle(Filter):
         inference: Rules | None = None,
     ) -> None:
         self._watch = watch
+        self._deadlines = watch.book.deadlines
         self._findings = findings
         self._mode = mode
         self._rules = dict(rules or {})
@@ -75,6 +76,7 @@ class Lifecycle(Filter):
         self._inference = inference if inference is not None else Rules()
         self._inferred: dict[str, Inferred] = {}
         self._over = False
+        self._mended = False
         self._rewrites = mode != OBSERVE or any(word in (ENFORCE, STRICT) for word in self._rules.values())
 
     def response_to(self, rule: str) -> str:
@@ -129,7 +131,7 @@ class Lifecycle(Filter):
                 passage.message.frame = _encoded(passage.message.body, message.frame)
                 message = passage.message
         found = watch.take(message, sender, at, sound)
-        if not found and passage is None and not self._repairs.any and not self._inferred:
+        if not found and passage is None and not self._inferred and not (self._mended and self._repairs.any):
             return message
         if passage is None:
             passage = Passage(message, sender, at)
@@ -159,6 +161,7 @@ class Lifecycle(Filter):
                 passage.message = ids.pass_update(message, session.claimed, replayed=replayed)
 
     def _respond(self, found: Sequence[Breach], passage: Passage) -> None:
+        self._mended = True  # or may be from here on: then what earlier repairs promised is looked after
         for breach in found:
             chosen = self.response_to(breach.rule)
             if chosen == OFF:
@@ -277,7 +280,7 @@ class Lifecycle(Filter):
 
     def next_deadline(self) -> float | None:
         """When a detector wants to look again."""
-        return self._watch.next_deadline()
+        return self._deadlines.earliest
 
     def expire(self, at: float) -> Sequence[Step]:
         """What time alone shows."""

@@ -41,7 +41,7 @@ class Observe(Filter):
 
     def next_deadline(self) -> float | None:
         """When inferred work of the agent's own would have been quiet long enough."""
-        return self._engine.quiet_at()
+        return self._engine.quiet_at() if self._engine.working_alone else None
 
     def expire(self, at: float) -> Sequence[Step]:
         """Tell that such work has ended."""

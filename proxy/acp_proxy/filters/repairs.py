@@ -290,7 +290,7 @@ class Repairs:
         message, minted = passage.message, breach.detail
         if message is None:
             return NOTED
-        version = Version(self._book.agent_version or 1)
+        version = self._book.agent_version or Version.V1
         holder = message.body[minted.holder]
         original: Json = {}
         for one in minted.values:

@@ -59,7 +59,7 @@ class Engine:
         self.sightings: Sightings | None = None
         self._findings = findings
         self._updates = triggers.UPDATES[Version.V1]
-        self._working_alone: set[str] = set()
+        self.working_alone: set[str] = set()
 
     def speak(self, version: Version) -> None:
         """The agent's protocol version is known now."""
@@ -95,13 +95,13 @@ class Engine:
 
     def quiet_at(self) -> float | None:
         """When inferred agent-initiated work that falls silent now would be taken as ended."""
-        heard = [self.sessions[session_id].last_heard for session_id in self._working_alone]
+        heard = [self.sessions[session_id].last_heard for session_id in self.working_alone]
         return min(heard) + self.rules.quiet_time if heard else None
 
     def fall_quiet(self, at: float) -> list[Change]:
         """End inferred agent-initiated work that has been silent for `inference.quiet_time`."""
         changes: list[Change] = []
-        for session_id in list(self._working_alone):
+        for session_id in list(self.working_alone):
             session = self.sessions[session_id]
             # The same sum as in `quiet_at`: a difference may round to just below, and the timer would spin.
             if session.last_heard + self.rules.quiet_time <= at:
@@ -188,7 +188,8 @@ class Engine:
 
     def _client_request(self, message: Request, at: float) -> Sequence[Change]:
         method = message.method
-        session_id = message.params.get("sessionId")
+        params = message.body.get("params")
+        session_id = params.get("sessionId") if type(params) is dict else None
         if type(session_id) is not str:
             session_id = None
         number = message.frame.number if message.frame else 0
@@ -232,7 +233,7 @@ class Engine:
         if call is None:
             return _NO_CHANGE
         if self.sightings is not None and not message.is_error:
-            self.sightings.result(message, call.method, message.result, at)
+            self.sightings.result(message, call.method, message.body.get("result"), at)
         meaning = triggers.CLIENT_REQUESTS.get(call.method)
         if meaning is None:
             return _NO_CHANGE
@@ -267,9 +268,9 @@ class Engine:
             self._note_hole(hole, message, at)
             return _NO_CHANGE
         if session.auto:
-            self._working_alone.add(session.id)
-        elif self._working_alone:
-            self._working_alone.discard(session.id)
+            self.working_alone.add(session.id)
+        elif self.working_alone:
+            self.working_alone.discard(session.id)
         return _NO_CHANGE if change is None else (change,)
 
     def _note_hole(self, hole: Hole, message: Message | None, at: float) -> None:

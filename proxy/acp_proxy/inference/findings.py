@@ -64,12 +64,12 @@ class FindingLog:
     Beyond MAX_PER_RULE findings of one rule only the count goes on; the last one let through says so.
     """
 
-    __slots__ = ("_fresh", "counts", "false_findings")
+    __slots__ = ("counts", "false_findings", "fresh")
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.false_findings: frozenset[str] = frozenset()
-        self._fresh: list[Finding] = []
+        self.fresh: list[Finding] = []
 
     def note(self, finding: Finding) -> None:
         """Add a finding, or only count it; what the agent's profile knows to be none is left out."""
@@ -81,11 +81,11 @@ class FindingLog:
             return
         if count == MAX_PER_RULE:
             finding.text += f" (further findings of {finding.rule} are only counted)"
-        self._fresh.append(finding)
+        self.fresh.append(finding)
 
     def take(self) -> list[Finding]:
         """The findings since the last call."""
-        if not self._fresh:
+        if not self.fresh:
             return []
-        fresh, self._fresh = self._fresh, []
+        fresh, self.fresh = self.fresh, []
         return fresh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from acp_proxy.jsonrpc.message import id_key
+from acp_proxy.jsonrpc.message import PLAIN_IDS, id_key
 
 T = TypeVar("T")
 
@@ -20,20 +20,20 @@ class Pending(Generic[T]):
 
     def add(self, token: Any, entry: T) -> None:
         """Note a request as open; an id used twice in flight keeps the later entry."""
-        self._open[id_key(token)] = (token, entry)
+        self._open[token if type(token) in PLAIN_IDS else id_key(token)] = (token, entry)
 
     def get(self, token: Any) -> T | None:
         """What is known of an open request, None when no such request is open."""
-        found = self._open.get(id_key(token))
+        found = self._open.get(token if type(token) in PLAIN_IDS else id_key(token))
         return None if found is None else found[1]
 
     def pop(self, token: Any) -> T | None:
         """Close a request and return its entry, None when no such request is open."""
-        found = self._open.pop(id_key(token), None)
+        found = self._open.pop(token if type(token) in PLAIN_IDS else id_key(token), None)
         return None if found is None else found[1]
 
     def __contains__(self, token: object) -> bool:
-        return id_key(token) in self._open
+        return (token if type(token) in PLAIN_IDS else id_key(token)) in self._open
 
     def __len__(self) -> int:
         return len(self._open)

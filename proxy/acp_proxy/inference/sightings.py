@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from acp_proxy.acp.methods import MethodInfo, method_info
+from acp_proxy.acp.methods import method_info
 from acp_proxy.acp.unknown_values import UnknownValue, unknown_values
 from acp_proxy.acp.version import Version
 from acp_proxy.acp.vocabulary import known_values
@@ -18,33 +18,31 @@ from acp_proxy.jsonrpc.message import Json, Message
 _TEXT_CHUNKS: Final = ("agent_message_chunk", "agent_thought_chunk", "user_message_chunk")
 _LONGEST_WORD: Final = 40
 _MOST_VALUES: Final = 100
-_MOST_METHODS: Final = 100
 _OTHERS: Final = ("", "")
 
 
 class Sightings:
     """What one agent has said that nobody lists; `counts` maps (enum or union, value) to how often."""
 
-    __slots__ = ("_agent", "_findings", "_infos", "_version", "counts")
+    __slots__ = ("_agent", "_findings", "_version", "counts")
 
     def __init__(self, findings: FindingLog, version: Version, name: str, agent_version: str) -> None:
         self.counts: dict[tuple[str, str], int] = {}
         self._findings = findings
         self._version = version
         self._agent = f"{name[:60]} {agent_version[:30]}".strip() or "an agent without a name"
-        self._infos: dict[tuple[str, str], MethodInfo | None] = {}
 
     def call(self, message: Message, method: str, kind: Any, params: Any, at: float) -> None:
         """Look through a request or notification of the agent."""
         if method == "session/update" and _is_text(params):
             return
-        info = self._info(method, kind)
+        info = method_info(self._version, method, kind)
         if info is not None:
             self._look(info.params, params, message, at)
 
     def result(self, message: Message, method: str, value: Any, at: float) -> None:
         """Look through the agent's answer to a request of the client."""
-        info = self._info(method, "request")
+        info = method_info(self._version, method, "request")
         if info is not None and info.result is not None:
             self._look(info.result, value, message, at)
 
@@ -86,14 +84,6 @@ class Sightings:
             except KeyError:
                 pass
         return False
-
-    def _info(self, method: str, kind: Any) -> MethodInfo | None:
-        key = (method, kind)
-        if key not in self._infos:
-            if len(self._infos) >= _MOST_METHODS:  # a peer may make up any number of methods
-                self._infos.clear()
-            self._infos[key] = method_info(self._version, method, kind)
-        return self._infos[key]
 
 
 def _is_text(params: Any) -> bool:

@@ -55,10 +55,18 @@ class LineSplitter:
         """Take the next bytes of the stream; return the lines that end in them.
 
         `recognize(data, start)` may name the end of whole lines that stand together from `start` on;
-        they come back as one Run. It is asked wherever a line begins in `data`.
+        they come back as one Run. It is asked wherever a line begins in `data`, and about a line that came in
+        pieces once it is whole.
         """
         pieces: list[Piece] = []
-        start = 0
+        start, last = 0, len(data) - 1
+        if 0 <= last <= RUN_LINE_BYTES and data.find(b"\n") == last and not self._pending and not self._skipping:
+            # One small line and nothing else: what comes when the peers wait for each other.
+            if recognize is not None and last <= self._limit and recognize(data, 0) > last:
+                pieces.append(Run(data))
+            else:
+                self._add(data[:last], pieces)
+            return pieces
         if self._pending or self._skipping:
             cut = data.find(b"\n")
             if cut < 0:
@@ -68,7 +76,7 @@ class LineSplitter:
             if self._skipping:
                 self._skipping = False
             else:
-                self._add(bytes(self._pending), pieces)
+                self._finish(bytes(self._pending), recognize, pieces)
             self._pending.clear()
             start = cut + 1
         if recognize is None or len(data) > self._limit:
@@ -107,6 +115,15 @@ class LineSplitter:
             else:
                 self._add(data[start:cut], pieces)
                 start = cut + 1
+
+    def _finish(self, line: bytes, recognize: Recognize | None, pieces: list[Piece]) -> None:
+        """Add a line that came in several pieces."""
+        if recognize is not None and len(line) <= min(RUN_LINE_BYTES, self._limit):
+            whole = line + b"\n"
+            if recognize(whole, 0) == len(whole):
+                pieces.append(Run(whole))
+                return
+        self._add(line, pieces)
 
     def _add(self, line: bytes, pieces: list[Piece]) -> None:
         if len(line) > self._limit:

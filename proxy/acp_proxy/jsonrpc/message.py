@@ -1,7 +1,8 @@
 """One JSON-RPC message: what arrives and what is sent are the same three classes.
 
 A message keeps the decoded JSON object whole, so unknown members survive, and the frame it
-came in, so that an untouched message can leave as its original bytes.
+came in, so that an untouched message can leave as its original bytes. What every stage asks for
+is read from the object once: nobody changes it afterwards, but makes another message.
 """
 
 from __future__ import annotations
@@ -51,20 +52,15 @@ class Message:
 
 
 class Request(Message):
-    """A call that wants exactly one response."""
+    """A call that wants exactly one response; `id` as the sender wrote it, null in v1 only (LC-73)."""
 
-    __slots__ = ()
+    __slots__ = ("id", "method")
 
-    @property
-    def id(self) -> Any:
-        """The id token as the sender wrote it; null in v1 only (LC-73)."""
-        return self.body["id"]
-
-    @property
-    def method(self) -> str:
-        """The method's name."""
-        method: str = self.body["method"]
-        return method
+    def __init__(self, body: Json, frame: Frame | None = None) -> None:
+        self.body = body
+        self.frame = frame
+        self.id: Any = body["id"]
+        self.method: str = body["method"]
 
     @property
     def params(self) -> Json:
@@ -76,13 +72,12 @@ class Request(Message):
 class Notification(Message):
     """A call that wants no response."""
 
-    __slots__ = ()
+    __slots__ = ("method",)
 
-    @property
-    def method(self) -> str:
-        """The method's name."""
-        method: str = self.body["method"]
-        return method
+    def __init__(self, body: Json, frame: Frame | None = None) -> None:
+        self.body = body
+        self.frame = frame
+        self.method: str = body["method"]
 
     @property
     def params(self) -> Json:
@@ -92,19 +87,15 @@ class Notification(Message):
 
 
 class Response(Message):
-    """The answer to a request: a result or an error."""
+    """The answer to a request: a result or an error; the `id` null answers nothing."""
 
-    __slots__ = ()
+    __slots__ = ("id", "is_error")
 
-    @property
-    def id(self) -> Any:
-        """The id of the request it answers; null answers nothing."""
-        return self.body["id"]
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the request failed."""
-        return "error" in self.body
+    def __init__(self, body: Json, frame: Frame | None = None) -> None:
+        self.body = body
+        self.frame = frame
+        self.id: Any = body["id"]
+        self.is_error = "error" in body
 
     @property
     def result(self) -> Any:
@@ -165,9 +156,13 @@ def well_formed_error(given: Any) -> Json:
     }
 
 
+PLAIN_IDS: Final = frozenset({int, str})
+"""The types of id that are their own `id_key`, for callers that ask with every message."""
+
+
 def id_key(token: Any) -> Any:
     """A dictionary key under which 1, 1.0, true and "1" are four different ids (LC-70, LC-73)."""
     kind = type(token)
-    if kind is int or kind is str:
+    if kind in PLAIN_IDS:
         return token
     return (kind.__name__, repr(token))

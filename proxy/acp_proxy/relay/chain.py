@@ -12,6 +12,8 @@ from acp_proxy.filters.base import Filter, Outcome, RestartAgent, Step, ToAgent,
 from acp_proxy.inference.foreground import Change
 from acp_proxy.jsonrpc.message import Json, Message
 
+Filters = list[Filter]
+
 
 class Chain:
     """The filters from the client's end to the agent's, and the two ends."""
@@ -24,7 +26,7 @@ class Chain:
         restart: Callable[[], None],
         to_host: Callable[[ToHost, float], None],
     ) -> None:
-        self._filters = list(filters)
+        self._arrange(list(filters))
         self._to_agent = to_agent
         self._to_client = to_client
         self._restart = restart
@@ -38,27 +40,66 @@ class Chain:
     def replace(self, old: Filter, new: Filter | None) -> None:
         """Put another stage in a stage's place, or none; the walk under way keeps its old list."""
         index = self._filters.index(old)
-        self._filters = (
-            self._filters[:index] + ([new] if new is not None else []) + self._filters[index + 1 :]
-        )
+        kept = [new] if new is not None else []
+        self._arrange([*self._filters[:index], *kept, *self._filters[index + 1 :]])
 
     def insert(self, new: Filter, before: Filter) -> None:
         """Put another stage in front of a stage, on the client's side of it."""
         index = self._filters.index(before)
-        self._filters = [*self._filters[:index], new, *self._filters[index:]]
+        self._arrange([*self._filters[:index], new, *self._filters[index:]])
 
-    def forth(self, message: Message, at: float) -> None:
-        """A message that the client sent, or that is said in its name."""
-        self._forth(self._filters, 0, message, at)
+    def _arrange(self, filters: list[Filter]) -> None:
+        self._filters = filters
+        self._timed = [stage for stage in filters if type(stage).next_deadline is not Filter.next_deadline]
 
-    def back(self, message: Travels, at: float) -> None:
-        """A message that the agent sent, or that is said in its name."""
-        self._back(self._filters, len(self._filters) - 1, message, at)
+    def forth(self, message: Message, at: float, index: int = 0, filters: Filters | None = None) -> None:
+        """A message that the client sent, or that is said in its name.
+
+        `index` is the first stage it comes to; `filters` is the list of the walk it is part of.
+        """
+        if filters is None:
+            filters = self._filters
+        count = len(filters)
+        while index < count:
+            outcome: Outcome = filters[index].forth(message, at)
+            if outcome is message:
+                index += 1
+            elif isinstance(outcome, Message):
+                message = outcome
+                index += 1
+            else:
+                if outcome:
+                    assert not isinstance(outcome, Change)
+                    self._say(filters, index, outcome, at)
+                return
+        self._to_agent(message, at)
+
+    def back(
+        self, message: Travels, at: float, index: int | None = None, filters: Filters | None = None
+    ) -> None:
+        """A message that the agent sent, or that is said in its name; `index` and `filters` as in `forth`."""
+        if filters is None:
+            filters = self._filters
+        if index is None:
+            index = len(filters) - 1
+        while index >= 0:
+            outcome: Outcome = filters[index].back(message, at)
+            if outcome is message:
+                index -= 1
+            elif isinstance(outcome, (Message, Change)):
+                message = outcome
+                index -= 1
+            else:
+                if outcome:
+                    self._say(filters, index, outcome, at)
+                return
+        if isinstance(message, Message):
+            self._to_client(message, at)
 
     def next_deadline(self) -> float | None:
         """The earliest time any filter waits for."""
         earliest: float | None = None
-        for stage in self._filters:
+        for stage in self._timed:
             due = stage.next_deadline()
             if due is not None and (earliest is None or due < earliest):
                 earliest = due
@@ -66,7 +107,7 @@ class Chain:
 
     def expire(self, at: float) -> None:
         """Let every filter do what is due."""
-        for stage in list(self._filters):
+        for stage in list(self._timed):
             due = stage.next_deadline()
             if due is not None and due <= at:
                 self._say(self._filters, self._filters.index(stage), stage.expire(at), at)
@@ -83,49 +124,18 @@ class Chain:
 
     def forth_from(self, stage: Filter, message: Message, at: float) -> None:
         """A message to the agent in the client's name that enters at a stage, in the dialect spoken there."""
-        self._forth(self._filters, self._filters.index(stage), message, at)
+        self.forth(message, at, self._filters.index(stage))
 
     def say(self, stage: Filter, steps: Sequence[Step], at: float) -> None:
         """What a stage says for a reason that came to it by another way than the chain."""
         self._say(self._filters, self._filters.index(stage), steps, at)
 
-    def _forth(self, filters: list[Filter], index: int, message: Message, at: float) -> None:
-        count = len(filters)
-        while index < count:
-            outcome: Outcome = filters[index].forth(message, at)
-            if outcome is message:
-                index += 1
-            elif isinstance(outcome, Message):
-                message = outcome
-                index += 1
-            else:
-                if outcome:
-                    assert not isinstance(outcome, Change)
-                    self._say(filters, index, outcome, at)
-                return
-        self._to_agent(message, at)
-
-    def _back(self, filters: list[Filter], index: int, message: Travels, at: float) -> None:
-        while index >= 0:
-            outcome: Outcome = filters[index].back(message, at)
-            if outcome is message:
-                index -= 1
-            elif isinstance(outcome, (Message, Change)):
-                message = outcome
-                index -= 1
-            else:
-                if outcome:
-                    self._say(filters, index, outcome, at)
-                return
-        if isinstance(message, Message):
-            self._to_client(message, at)
-
-    def _say(self, filters: list[Filter], index: int, steps: Sequence[Step], at: float) -> None:
+    def _say(self, filters: Filters, index: int, steps: Sequence[Step], at: float) -> None:
         for step in steps:
             if type(step) is ToClient:
-                self._back(filters, index - 1, step.message, at)
+                self.back(step.message, at, index - 1, filters)
             elif type(step) is ToAgent:
-                self._forth(filters, index + 1, step.message, at)
+                self.forth(step.message, at, index + 1, filters)
             elif type(step) is ToHost:
                 self._to_host(step, at)
             else:

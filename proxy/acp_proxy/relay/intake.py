@@ -29,6 +29,9 @@ _HEAD_ID: Final = re.compile(
 )
 
 
+_NOTHING: Final = object()
+
+
 class Note(Protocol):
     """Writes a finding; `ruled`: only where the settings do not turn its rule off."""
 
@@ -56,10 +59,13 @@ class Intake:
         walk: Callable[[Role, Message, float], None],
         answer: Callable[[Role, Message, float], None],
         note: Note,
-        report: Callable[[float, Role, str, Frame, Message | None], None],
+        report: Callable[[float, Role, str, Frame, Message | None], None] | None,
         divert: Callable[[bytes], None],
     ) -> None:
-        """`batches` is `reject` or `split`; `divert` shows bytes of the agent that are no protocol."""
+        """`batches` is `reject` or `split`; `divert` shows bytes of the agent that are no protocol.
+
+        `report` is told of every frame, None when nobody wants to know.
+        """
         self._batches = batches
         self._walk = walk
         self._answer = answer
@@ -70,30 +76,41 @@ class Intake:
     def line(self, leg: Role, raw: bytes, number: int, at: float) -> None:
         """Decode a line and walk what it holds through the chain."""
         frame = Frame(raw, number)
-        if raw[:3] == b"\xef\xbb\xbf":
-            frame.raw = raw = codec.strip_bom(raw)
-            self._note(at, "V49", leg, "byte order mark before a frame", frame, "bridge 0", "repaired")
-        if not raw.strip():
-            return
         try:
             body = codec.decode(raw)
         except codec.DecodeError as exc:
-            self._report(at, leg, "in", frame, None)
-            self._no_json(leg, frame, str(exc), at)
-            return
-        if type(body) is dict:
-            message = classify(body, frame)
+            body = self._decode_again(leg, frame, str(exc), at)
+            if body is _NOTHING:
+                return
+        message = classify(body, frame) if type(body) is dict else None
+        if self._report is not None:
             self._report(at, leg, "in", frame, message)
-            if message is None:
-                self._no_message(leg, frame, body, at)
-            else:
-                self._walk(leg, message, at)
+        if message is not None:
+            self._walk(leg, message, at)
+        elif type(body) is dict:
+            self._no_message(leg, frame, body, at)
+        elif type(body) is list:
+            self._batch(leg, frame, body, at)
         else:
-            self._report(at, leg, "in", frame, None)
-            if type(body) is list:
-                self._batch(leg, frame, body, at)
+            self._no_json(leg, frame, "neither an object nor an array", at)
+
+    def _decode_again(self, leg: Role, frame: Frame, why: str, at: float) -> object:
+        """What stands behind a byte order mark; _NOTHING for a blank line, and for what is no JSON."""
+        unmarked = codec.strip_bom(frame.raw)
+        if unmarked is not frame.raw:
+            frame.raw = unmarked
+            self._note(at, "V49", leg, "byte order mark before a frame", frame, "bridge 0", "repaired")
+            try:
+                body: object = codec.decode(unmarked)
+            except codec.DecodeError as exc:
+                why = str(exc)
             else:
-                self._no_json(leg, frame, "neither an object nor an array", at)
+                return body
+        if frame.raw.strip():
+            if self._report is not None:
+                self._report(at, leg, "in", frame, None)
+            self._no_json(leg, frame, why, at)
+        return _NOTHING
 
     def _no_json(self, leg: Role, frame: Frame, why: str, at: float) -> None:
         self._note(
@@ -150,7 +167,8 @@ class Intake:
     def oversize(self, leg: Role, line: Oversize, number: int, at: float) -> None:
         """Skip a line that is too long, but never leave the request it belongs to without an answer."""
         frame = Frame(line.head, number)
-        self._report(at, leg, "in", frame, None)
+        if self._report is not None:
+            self._report(at, leg, "in", frame, None)
         self._note(
             at, "V48", leg, "line over the size limit skipped", frame, "limits.message_bytes", "refused"
         )

@@ -13,13 +13,12 @@ from acp_proxy.acp.version import Version
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.watch.watch import Watch
 from acp_proxy.jsonrpc import codec
-from acp_proxy.jsonrpc.framing import RUN_LINE_BYTES, Recognize, Run
+from acp_proxy.jsonrpc.framing import Recognize, Run
 from acp_proxy.relay.shortcut import (
     TextRun,
     end_of_chunks,
     end_of_named_chunks,
     end_of_nameless_chunks,
-    untouched,
     whose,
 )
 
@@ -48,8 +47,8 @@ class Passage:
 
         `count` numbers received lines, `send` writes to the client, `take` is the ordinary way in.
         """
-        self.open = False
-        self.translator: NamesRuns | None = None
+        self._end_of_run: Recognize | None = None
+        self._translator: NamesRuns | None = None
         self._engine = engine
         self._watch = watch
         self._may_pass = may_pass
@@ -57,25 +56,22 @@ class Passage:
         self._send = send
         self._take = take
 
-    @property
-    def recognize(self) -> Recognize | None:
-        """How to find lines that may come as a Run, None while there is no short way."""
-        if not self.open or not self._may_pass(b""):
-            return None
-        if self.translator is not None:
-            return end_of_nameless_chunks
-        return end_of_named_chunks if self._engine.version is Version.V2 else end_of_chunks
+    def settle(self, translator: NamesRuns | None, *, opens: bool) -> None:
+        """The versions are settled; `opens` says whether there is to be a short way at all."""
+        self._translator = translator
+        if not opens:
+            self._end_of_run = None
+        elif translator is not None:
+            self._end_of_run = end_of_nameless_chunks
+        else:
+            self._end_of_run = end_of_named_chunks if self._engine.version is Version.V2 else end_of_chunks
 
-    def line(self, raw: bytes, at: float) -> bool:
-        """Pass one line on as it is, if it may; it has been counted."""
-        if not self.open or self.translator is not None or len(raw) > RUN_LINE_BYTES:
-            return False
-        if not self._may_pass(raw):
-            return False
-        if not untouched(raw, named=self._engine.version is Version.V2) or not self._heard(raw, at):
-            return False
-        self._send(raw)
-        return True
+    def recognize(self, data: bytes, start: int) -> int:
+        """Where the lines that may come as a Run end; see `framing.Recognize`."""
+        if self._end_of_run is None:
+            return start
+        end = self._end_of_run(data, start)
+        return end if end > start and self._may_pass(b"") else start
 
     def run(self, run: Run, at: float) -> None:
         """Pass a block on; where something is owed first, the first of its lines goes alone."""
@@ -94,7 +90,7 @@ class Passage:
     def _block(self, data: bytes, at: float) -> bool:
         if not self._may_pass(data):
             return False
-        if self.translator is None:
+        if self._translator is None:
             if not self._heard(data, at):
                 return False
             self._count(data.count(b"\n"))
@@ -106,7 +102,7 @@ class Passage:
         session_id = chunks.session[1:-1].decode()
         if self._watch.steady(session_id) is None:
             return False
-        message_id = self.translator.text_run(session_id, chunks.tag)
+        message_id = self._translator.text_run(session_id, chunks.tag)
         if message_id is None:
             return False
         self._engine.session(session_id).last_heard = at

@@ -109,6 +109,7 @@ class Relay:
         self.engine = Engine(rules, FindingLog())
         snapshot = Snapshot()
         self._again = InitializeAgain(self._spoken)
+        self._snapshot = snapshot
         self.negotiation = Negotiate(
             options, self.engine, self.findings, snapshot, self._bridge, self._settle, self._meet
         )
@@ -129,7 +130,7 @@ class Relay:
             walk=self._walk,
             answer=self._answer,
             note=self._note,
-            report=self._report,
+            report=self._report if reporting else None,
             divert=lambda raw: self._commands.append(Divert(raw)),
         )
         self._policy = Stages(options, self.engine, self.findings, token, chance)
@@ -142,6 +143,8 @@ class Relay:
             send=lambda raw: self._send(Role.CLIENT, raw),
             take=lambda raw, number, at: self._intake.line(Role.AGENT, raw, number, at),
         )
+        # Where lines of the agent end that may come as a Run.
+        self.recognize: Recognize = self._passage.recognize
         self._restart_due = False
         filters: list[Filter] = [*self._policy.at_client, *plugin_filters]
         filters.append(snapshot)
@@ -170,7 +173,8 @@ class Relay:
             self._host_said(event.message, at)
         elif type(event) is AgentRestarted and self._revival is not None:
             self._chain.say(self._revival, self._revival.started(at), at)
-        self._catch_up(at)
+        if self._late:
+            self._catch_up(at)
         if self._restart_due:
             self._restart_due = False
             self._replace_agent(at)
@@ -179,12 +183,13 @@ class Relay:
         if due != self._deadline:
             self._deadline = due
             self._commands.append(SetDeadline(due))
-        for session_id, record in self._remembered.take():
-            self._commands.append(
-                Remember(record) if record is not None else Forget(self._remembered.agent, session_id)
-            )
-        for finding in self.findings.take():
-            self._commands.append(Emit(finding))
+        if self._remembered.changed:
+            for session_id, record in self._remembered.take():
+                self._commands.append(
+                    Remember(record) if record is not None else Forget(self._remembered.agent, session_id)
+                )
+        if self.findings.fresh:
+            self._commands += map(Emit, self.findings.take())
         commands, self._commands = self._commands, []
         return commands
 
@@ -199,27 +204,20 @@ class Relay:
 
     def _receive(self, event: FramesReceived) -> None:
         leg, at = event.leg, event.at
-        from_agent = leg is Role.AGENT
         for piece in event.lines:
-            if type(piece) is Run:
+            if type(piece) is bytes:
+                self.frames_received += 1
+                self._intake.line(leg, piece, self.frames_received, at)
+            elif type(piece) is Run:
                 self._passage.run(piece, at)
-            elif type(piece) is Oversize:
-                self._intake.oversize(leg, piece, self._count(1), at)
             else:
-                assert type(piece) is bytes
-                number = self._count(1)
-                if not (from_agent and self._passage.line(piece, at)):
-                    self._intake.line(leg, piece, number, at)
+                assert type(piece) is Oversize
+                self._intake.oversize(leg, piece, self._count(1), at)
 
     def _count(self, lines: int) -> int:
         """Count received lines; the number of the last of them."""
         self.frames_received += lines
         return self.frames_received
-
-    @property
-    def recognize(self) -> Recognize | None:
-        """How to find lines of the agent that may come as a Run; changes when the versions are settled."""
-        return self._passage.recognize
 
     def _walk(self, leg: Role, message: Message, at: float) -> None:
         if type(message) is Response and message.id is None and message.is_error:
@@ -231,7 +229,8 @@ class Relay:
             self._chain.forth(message, at)
         else:
             self._chain.back(message, at)
-        self._catch_up(at)
+        if self._late:
+            self._catch_up(at)
 
     def _catch_up(self, at: float) -> None:
         """Walk what had to wait for the walk that caused it: an effect must not overtake the rest of its cause."""
@@ -249,13 +248,20 @@ class Relay:
                 refusal = error(message.id, gone["code"], gone["message"], gone.get("data"))
                 self._late.append((Role.AGENT, refusal))
             return
-        self._answer(Role.AGENT, message, at)
+        if message.frame is not None and not self._reporting:
+            self._send(Role.AGENT, message.frame.raw)
+        else:
+            self._answer(Role.AGENT, message, at)
 
     def _to_client(self, message: Message, at: float) -> None:
         if self._closed[Role.CLIENT] and type(message) is Request:
             self._late.append((Role.CLIENT, error(message.id, INTERNAL_ERROR, "the client has disconnected")))
             return
-        if not self._muted:
+        if self._muted:
+            return
+        if message.frame is not None and not self._reporting:
+            self._send(Role.CLIENT, message.frame.raw)
+        else:
             self._answer(Role.CLIENT, message, at)
 
     def _to_host(self, step: ToHost, at: float) -> None:
@@ -426,7 +432,8 @@ class Relay:
 
     def _settle(self, translator: Filter | None) -> None:
         self._chain.replace(self.negotiation, translator or self._policy.same_version)
-        self._passage.open = self._may_shortcut
+        if self._chain.filters[0] is self._snapshot and not self._snapshot.wanted:
+            self._chain.replace(self._snapshot, None)  # at the client's end a change ends by itself
         if translator is not None or self.engine.version is not Version.V2:
             self._spoken()
         agent_version = int(self.engine.version)
@@ -434,7 +441,7 @@ class Relay:
         bridged = translator is not None
         self._watch.speak(client_version if bridged else agent_version, agent_version, bridged=bridged)
         self._translator = translator if isinstance(translator, V2Client) else None
-        self._passage.translator = self._translator
+        self._passage.settle(self._translator, opens=self._may_shortcut)
 
     def _spoken(self) -> None:
         """`initialize` can no longer be repeated, or never could."""

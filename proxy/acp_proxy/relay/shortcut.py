@@ -49,10 +49,8 @@ _WITH_ID: Final = (
     _TAG + rb", ?" + _SAID + rb", ?" + _NAMED,
     _SAID + rb", ?" + _NAMED + rb", ?" + _TAG,
 )
-_CHUNK: Final = re.compile(_line(*_WITHOUT_ID, *_WITH_ID))
 _CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITHOUT_ID, *_WITH_ID) + rb"\n)*+")
 _NAMELESS_CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITHOUT_ID) + rb"\n)*+")
-_NAMED_CHUNK: Final = re.compile(_line(*_WITH_ID))
 _NAMED_CHUNKS: Final = re.compile(rb"(?:" + _line(*_WITH_ID) + rb"\n)*+")
 _MESSAGE_ID: Final = re.compile(rb'"messageId": ?("[^"]*+")')
 _FIRST: Final = re.compile(
@@ -60,14 +58,6 @@ _FIRST: Final = re.compile(
     rb"[^\n]*?"
     rb'("sessionUpdate": ?"agent_(?:message|thought)_chunk")'
 )
-
-
-def untouched(line: bytes, *, named: bool = False) -> bool:
-    """Whether a line of the agent is a text chunk and nothing else, and may pass as it is.
-
-    `named`: only with a message id, which v2 requires.
-    """
-    return (_NAMED_CHUNK if named else _CHUNK).fullmatch(line) is not None and is_utf8(line)
 
 
 def end_of_chunks(data: bytes, start: int) -> int:

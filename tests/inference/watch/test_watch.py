@@ -193,3 +193,12 @@ def test_an_id_is_judged_by_the_whole_conversation() -> None:
     note = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 123}}
     assert listener.play([CLIENT(note)]) == []
     assert listener.play([AGENT(note)]) == ["V30"], "the agent has never used it"
+
+
+def test_a_malformed_session_new_opens_no_door_once_it_is_answered() -> None:
+    """While one is open, output of an unknown session may be its own; afterwards it is a stranger's."""
+    listener = Listener()
+    assert listener.play([CLIENT(call(3, "session/new", {"cwd": 5}))]) == ["V42"]
+    assert listener.play([AGENT(said(session="early"))]) == []
+    assert listener.play([AGENT(failure(3, -32602))]) == []
+    assert listener.play([AGENT(said(session="s9"))]) == ["V37"]

@@ -17,7 +17,7 @@ from acp_proxy.filters.translate.told import Settling, ToldSession
 from acp_proxy.inference.findings import Finding, FindingLog
 from acp_proxy.inference.pending import Pending
 from acp_proxy.inference.session import Session
-from acp_proxy.jsonrpc.message import INVALID_PARAMS, Json, Message, error, id_key, notification
+from acp_proxy.jsonrpc.message import INVALID_PARAMS, Json, Message, error, notification
 
 UPDATE: Final = "session/update"
 
@@ -80,6 +80,7 @@ class Bridge:
         self.alarms = Alarms()
         self.sessions: dict[str, ToldSession] = {}
         self.calls: Pending[Call] = Pending()
+        # By the client's id: in v2 that is a string or an integer (LC-73), and so its own key.
         self.own_call_ids: dict[Any, int] = {}
         self._findings = findings
         self._token = token
@@ -128,16 +129,16 @@ class Bridge:
 
     def open_call(self, call: Call) -> int:
         """Give a request for the agent an id of our own."""
-        self._last_call += 1
-        self.calls.add(self._last_call, call)
-        self.own_call_ids[id_key(call.client_id)] = self._last_call
-        return self._last_call
+        own_id = self._last_call = self._last_call + 1
+        self.calls.add(own_id, call)
+        self.own_call_ids[call.client_id] = own_id
+        return own_id
 
     def close_call(self, own_id: Any) -> Call | None:
         """The agent has answered; None when nothing of ours is open under that id."""
         call = self.calls.pop(own_id)
-        if call is not None and self.own_call_ids.get(id_key(call.client_id)) == own_id:
-            del self.own_call_ids[id_key(call.client_id)]
+        if call is not None and self.own_call_ids.get(call.client_id) == own_id:
+            del self.own_call_ids[call.client_id]
         return call
 
     # ------------------------------------------------------------ what waits

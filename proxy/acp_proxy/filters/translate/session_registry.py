@@ -81,7 +81,7 @@ class Remembered:
         self._lasting = False
         self._sessions: dict[str, SessionRecord] = {}
         self._titles: dict[str, str | None] = {}
-        self._changed: dict[str, SessionRecord | None] = {}
+        self.changed: dict[str, SessionRecord | None] = {}
 
     def begin(self, agent: str, *, lasting: bool) -> None:
         """The agent has told its name; `lasting` says whether it can open a session again."""
@@ -133,7 +133,7 @@ class Remembered:
     def deleted(self, session_id: str) -> None:
         """The session is no more."""
         self._sessions.pop(session_id, None)
-        self._changed[session_id] = None
+        self.changed[session_id] = None
 
     # ------------------------------------------------------------ what is told
 
@@ -143,12 +143,12 @@ class Remembered:
 
     def take(self) -> list[tuple[str, SessionRecord | None]]:
         """What has changed since the last call: session id and record, None for one to be forgotten."""
-        if not self._changed:
+        if not self.changed:
             return []
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         return list(changed.items())
 
     def _keep(self, record: SessionRecord) -> None:
         self._sessions[record.session_id] = record
         if self._lasting:
-            self._changed[record.session_id] = record
+            self.changed[record.session_id] = record

@@ -33,6 +33,7 @@ from acp_proxy.jsonrpc.message import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PLAIN_IDS,
     RESOURCE_NOT_FOUND,
     Json,
     Message,
@@ -48,7 +49,7 @@ from acp_proxy.jsonrpc.message import (
 _RENAMED: Final = {"auth/login": "authenticate", "auth/logout": "logout"}
 _MISSING: Final[Json] = {}
 
-Handler = Callable[[Request, Json, float], Sequence[Step]]
+Handler = Callable[[Request, Json, float], Outcome]
 
 
 class V2Client(Filter):
@@ -115,8 +116,8 @@ class V2Client(Filter):
         return self._questions.answer(message, at)
 
     def _request(self, message: Request, at: float) -> Outcome:
-        bridge = self._bridge
-        if type(message.id) not in (int, str):
+        bridge, token = self._bridge, message.id
+        if type(token) not in PLAIN_IDS:
             bridge.note(
                 at,
                 "V31",
@@ -127,12 +128,12 @@ class V2Client(Filter):
                 action="refused",
             )
             return [ToClient(error(None, INVALID_REQUEST, "request id must be a string or an integer"))]
-        if id_key(message.id) in bridge.own_call_ids or self._prompts.is_held(message.id):
+        if token in bridge.own_call_ids or self._prompts.is_held(token):
             bridge.note(
                 at, "V31", "client", "request id reused in flight", message, "LC-73", action="refused"
             )
             return [ToClient(error(None, INVALID_REQUEST, "request id is already in use"))]
-        self._received.add(message.id)
+        self._received.add(token)
         method = message.method
         if method == "initialize":
             return self._initialize_again(message)
@@ -190,19 +191,18 @@ class V2Client(Filter):
     def _is_v1_only(self, method: str) -> bool:
         return method_info(Version.V1, method) is not None and method_info(Version.V2, method) is None
 
-    def _pass_on(self, message: Request, method: str, params: Any) -> list[Step]:
+    def _pass_on(self, message: Request, method: str, params: Any) -> Outcome:
         fitted = self._bridge.fit_request(method, params)
         if isinstance(fitted, Refusal):
             return self._bridge.refuse(message.id, fitted)
-        if fitted is not params:
-            params = fitted
+        params = fitted
         call = Call(message.id, message.method, params if type(params) is dict else {}, "other", None)
         body = {**message.body, "jsonrpc": "2.0", "id": self._bridge.open_call(call), "method": method}
         if params is not _MISSING:
             body["params"] = params
-        return [ToAgent(Request(body))]
+        return Request(body)
 
-    def _auth(self, message: Request, params: Json, at: float) -> Sequence[Step]:
+    def _auth(self, message: Request, params: Json, at: float) -> Outcome:
         method = message.method
         if method == "auth/logout" and not self._bridge.agent_has("auth", "logout"):
             return self._bridge.refuse(message.id, Refusal(METHOD_NOT_FOUND, "the agent offers no logout"))

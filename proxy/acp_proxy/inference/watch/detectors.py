@@ -23,7 +23,7 @@ class Detectors:
     """One of each; `answer_grace` in seconds (V40)."""
 
     def __init__(self, book: Book, report: Report, answer_grace: float) -> None:
-        self.values = Values(book, report).begin()
+        self.values = Values(book, report)
         self.ids = Ids(book, report).begin()
         self.states = States(book, report)
         self.output = Output(book, report)

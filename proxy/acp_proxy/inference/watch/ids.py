@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from acp_proxy.acp.methods import method_info
-from acp_proxy.acp.version import Role, Version
+from acp_proxy.acp.methods import MethodInfo, method_info
+from acp_proxy.acp.version import Role
 from acp_proxy.inference.watch.detector import AGENT, CLIENT, Detector
 from acp_proxy.jsonrpc.message import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PLAIN_IDS,
     Message,
     Notification,
     Request,
@@ -31,7 +32,7 @@ class Received:
     def add(self, token: Any) -> None:
         """Remember an id."""
         if len(self._ids) < _MOST_REMEMBERED:
-            self._ids.add(id_key(token))
+            self._ids.add(token if type(token) in PLAIN_IDS else id_key(token))
         else:
             self.full = True
 
@@ -55,35 +56,36 @@ class Ids(Detector):
 
     def request(self, message: Request, sender: Role, in_flight: bool) -> None:
         """A request; `in_flight` when its id is already taken. A breach's detail is the error code it deserves."""
-        leg = sender.value
         token = message.id
         version = self._book.agent_version
-        if sender is Role.CLIENT and message.method == "initialize":
-            self.initialized = True
-        elif sender is Role.CLIENT and not self.initialized:
-            text = "a request before initialize"
-            self._tell("V33", None, text, message, leg=leg, detail=INVALID_REQUEST)
-        if type(token) not in (int, str) and (version == 2 or token is not None):
+        if not self.initialized and sender is Role.CLIENT:
+            if message.method == "initialize":
+                self.initialized = True
+            else:
+                text = "a request before initialize"
+                self._tell("V33", None, text, message, leg=CLIENT, detail=INVALID_REQUEST)
+        if type(token) not in PLAIN_IDS and (version == 2 or token is not None):
             if not (type(token) is float and version != 2):
                 text = "request id must be a string or an integer"
-                self._tell("V31", session_of(message), text, message, leg=leg)
+                self._tell("V31", session_of(message), text, message, leg=sender.value)
         elif in_flight:
             text = "request id reused in flight"
             key = (sender, id_key(token))
             self._doubled[key] = self._doubled.get(key, 0) + 1
-            self._tell("V31", session_of(message), text, message, leg=leg, detail="reused")
-        self._direction(message, sender, "request")
+            self._tell("V31", session_of(message), text, message, leg=sender.value, detail="reused")
+        info = method_info(version, message.method, "request") if version is not None else None
+        if info is not None:
+            self._direction(message, sender, info)
 
     def notification(self, message: Notification, sender: Role) -> None:
         """A notification that is no update."""
-        self._direction(message, sender, "notification")
-
-    def _direction(self, message: Request | Notification, sender: Role, kind: Any) -> None:
         version = self._book.agent_version
-        if version is None:
-            return
-        info = method_info(Version(version), message.method, kind)
-        if info is not None and info.receivers and sender.other not in info.receivers:
+        info = method_info(version, message.method, "notification") if version is not None else None
+        if info is not None:
+            self._direction(message, sender, info)
+
+    def _direction(self, message: Request | Notification, sender: Role, info: MethodInfo) -> None:
+        if info.receivers and sender.other not in info.receivers:
             text = f"{message.method} in the wrong direction"
             leg = sender.value
             self._tell("V33", session_of(message), text, message, leg=leg, detail=METHOD_NOT_FOUND)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
+from acp_proxy.acp.version import Version
 from acp_proxy.inference.session import FINAL_STATUSES
 from acp_proxy.inference.watch.deadlines import Deadlines
 from acp_proxy.jsonrpc.message import Json
@@ -318,7 +319,7 @@ class Book:
 
     def __init__(self) -> None:
         self.client_version: int | None = None
-        self.agent_version: int | None = None
+        self.agent_version: Version | None = None
         self.bridged = False
         self.sessions: dict[str, SessionRecord] = {}
         self.attaching = 0

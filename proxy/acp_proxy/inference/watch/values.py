@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from acp_proxy.acp.methods import MethodInfo, method_info
+from acp_proxy.acp.methods import Kind, method_info
 from acp_proxy.acp.shapes import conform
 from acp_proxy.acp.unknown_values import UnknownValue, unknown_values
 from acp_proxy.acp.version import Role, Version
@@ -35,24 +35,17 @@ class Minted:
 class Values(Detector):
     """Compares a message with the schema of the version the agent speaks."""
 
-    __slots__ = ("_methods",)
-
-    _methods: dict[tuple[str, str], MethodInfo | None]
-
-    def begin(self) -> Values:
-        """Start with nothing looked up."""
-        self._methods = {}
-        return self
+    __slots__ = ()
 
     def call(self, message: Request | Notification, sender: Role) -> bool:
         """Judge a request or notification; answers whether what it says may be believed."""
-        version = Version(self._book.agent_version or 1)
+        version = self._book.agent_version or Version.V1
         method = message.method
         params = message.body.get("params", _MISSING)
         if method == "session/update" and is_plain_chunk(params, version):
             return True
-        kind = "request" if type(message) is Request else "notification"
-        info = self._info(version, method, kind)
+        kind: Kind = "request" if type(message) is Request else "notification"
+        info = method_info(version, method, kind)
         if info is None or sender.other not in info.receivers:
             return True
         checked = conform(version, info.params, params, keep_unknown=True)
@@ -70,8 +63,8 @@ class Values(Detector):
         """Judge the answer to a request."""
         if message.is_error or method in _ANSWERED_ELSEWHERE:
             return
-        version = Version(self._book.agent_version or 1)
-        info = self._info(version, method, "request")
+        version = self._book.agent_version or Version.V1
+        info = method_info(version, method, "request")
         if info is None or info.result is None or message.result is None:
             return
         checked = conform(version, info.result, message.result, keep_unknown=True)
@@ -103,14 +96,6 @@ class Values(Detector):
         # A rule of its own: who reads findings by rule takes V34 for an error, and this one is none.
         rule = "V60" if minor else "V34"
         self._tell(rule, session, text, message, leg=sender.value, detail=detail)
-
-    def _info(self, version: Version, method: str, kind: Any) -> MethodInfo | None:
-        key = (method, kind)
-        if key not in self._methods:
-            if len(self._methods) > 200:  # a peer may make up any number of methods
-                self._methods.clear()
-            self._methods[key] = method_info(version, method, kind)
-        return self._methods[key]
 
 
 def is_plain_chunk(params: Any, version: Version) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from acp_proxy.acp.version import Role
+from acp_proxy.acp.version import Role, Version
 from acp_proxy.inference.pending import Pending
 from acp_proxy.inference.watch.breach import Breach, frame_number
 from acp_proxy.inference.watch.close import CLOSING
@@ -61,29 +61,39 @@ class Watch:
     def speak(self, client_version: int, agent_version: int, *, bridged: bool) -> None:
         """The versions are settled."""
         book = self.book
-        book.client_version, book.agent_version, book.bridged = client_version, agent_version, bridged
+        book.client_version, book.agent_version, book.bridged = (
+            client_version,
+            Version(agent_version),
+            bridged,
+        )
         self._is_v2 = agent_version == 2
 
     # ------------------------------------------------------------ what passes
 
     def form(self, message: Message, sender: Role) -> tuple[Sequence[Breach], bool]:
         """Judge a message by itself: the breaches, and whether it may be believed (a malformed one is not)."""
-        if type(message) is Request:
+        book, kind = self.book, type(message)
+        if book.bridged and sender is Role.CLIENT:
+            return _NONE, True  # ours, in form and id
+        if kind is Request:
+            assert type(message) is Request
             pending: Pending[Any] = self._calls if sender is Role.CLIENT else self._asks
             self._on.ids.request(message, sender, message.id in pending)
             self._received[sender].add(message.id)
-        elif type(message) is Notification and message.body["method"] != "session/update":
+        elif kind is Notification and message.body["method"] != "session/update":
+            assert type(message) is Notification
             self._on.ids.notification(message, sender)
-        if self.book.agent_version is None or self.book.bridged:
-            return self._told(), True
         sound = True
-        if type(message) is Response:
-            method, session = self._answered_method(message, sender)
-            if method is not None:
-                self._on.values.result(method, session, message, sender)
-        elif isinstance(message, (Request, Notification)):
-            sound = self._on.values.call(message, sender)
-        return self._told(), sound
+        if book.agent_version is not None and not book.bridged:
+            if kind is Response:
+                assert type(message) is Response
+                answered = (self._calls if sender is Role.AGENT else self._asks).get(message.id)
+                if answered is not None:
+                    self._on.values.result(answered.method, answered.session_id, message, sender)
+            else:
+                assert isinstance(message, (Request, Notification))
+                sound = self._on.values.call(message, sender)
+        return self._told() if self._found else _NONE, sound
 
     def take(self, message: Message, sender: Role, at: float, sound: bool = True) -> Sequence[Breach]:
         """Take a message as the next step. What is not `sound` is counted by its id alone."""
@@ -103,7 +113,7 @@ class Watch:
                 self._agent_response(message, at)
             else:
                 self._client_response(message, at)
-        return self._told()
+        return self._told() if self._found else _NONE
 
     def steady(self, session_id: str) -> SessionRecord | None:
         """The session's record when more text of it could neither be a breach nor change anything here."""
@@ -136,10 +146,6 @@ class Watch:
             session.resumption = None
             self._on.close.reopened(session, False)
 
-    def next_deadline(self) -> float | None:
-        """When a detector wants to look again."""
-        return self.book.deadlines.next()
-
     def expire(self, at: float) -> Sequence[Breach]:
         """Look again where it is time."""
         for key in self.book.deadlines.ring(at):
@@ -170,8 +176,6 @@ class Watch:
         return self._told()
 
     def _told(self) -> Sequence[Breach]:
-        if not self._found:
-            return _NONE
         found = tuple(self._found)
         self._found.clear()
         return found
@@ -195,19 +199,19 @@ class Watch:
             self._on.ids.cancel_request(message, sender, self._received[sender])
 
     def _request(self, message: Request, sender: Role, at: float, sound: bool) -> None:
-        session_id = message.params.get("sessionId")
+        params = message.params
+        session_id = params.get("sessionId")
         session = self.book.session(session_id) if type(session_id) is str else None
         if sender is Role.CLIENT:
-            self._calls.add(
-                message.id,
-                Call(
-                    message.method,
-                    session.id if session is not None else None,
-                    message.params,
-                    frame_number(message),
-                ),
+            if session is None and self.book.bridged and message.method not in _OPENING:
+                return  # its answer is of no interest, and its id is ours
+            call = Call(
+                message.method, session.id if session is not None else None, params, frame_number(message)
             )
-            if sound:
+            self._calls.add(message.id, call)
+            if message.method in _OPENING:
+                self.book.attaching += 1
+            elif sound and session is not None:
                 self._client_request(session, message, at)
         else:
             ask = Ask(
@@ -297,13 +301,8 @@ class Watch:
 
     # ------------------------------------------------------------ the client's messages
 
-    def _client_request(self, session: SessionRecord | None, message: Request, at: float) -> None:
+    def _client_request(self, session: SessionRecord, message: Request, at: float) -> None:
         method = message.method
-        if method in _OPENING:
-            self.book.attaching += 1
-            return
-        if session is None:
-            return
         if session.bond == CHILD:
             self._on.children.changed(session, message)
         else:
@@ -327,7 +326,8 @@ class Watch:
     def _client_notification(self, message: Notification, at: float, sound: bool) -> None:
         method = message.method
         if method == "$/cancel_request":
-            self._on.ids.cancel_request(message, Role.CLIENT, self._received[Role.CLIENT])
+            if not self.book.bridged:
+                self._on.ids.cancel_request(message, Role.CLIENT, self._received[Role.CLIENT])
             call = self._calls.get(message.params.get("requestId"))
             if call is not None and call.session_id is not None:
                 self.book.session(call.session_id).declined = True
@@ -364,12 +364,6 @@ class Watch:
             session.declined = True
         self._on.waits.answered(session, wait, message, at)
         self._updates.settle(session, at)
-
-    def _answered_method(self, message: Response, sender: Role) -> tuple[str | None, str | None]:
-        """The method a response answers, and its session."""
-        pending: Pending[Any] = self._calls if sender is Role.AGENT else self._asks
-        entry: Call | Ask | None = pending.get(message.id)
-        return (None, None) if entry is None else (entry.method, entry.session_id)
 
 
 def _subject(params: Json) -> Json:
