@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -214,6 +215,25 @@ def test_a_changed_message_that_cannot_be_encoded_is_refused() -> None:
     raw = line(tool("k", "pending", rawInput="x")).replace(b'"x"', HUGE)
     said = driver.lines(AGENT, raw)
     assert (said.lines, said.rules) == ([], ["V42"])
+
+
+@pytest.mark.parametrize("mode", ["observe", "enforce", "strict"])
+@pytest.mark.parametrize("pair", [both_v1, both_v2, bridged])
+@pytest.mark.parametrize("leg", [CLIENT, AGENT])
+@pytest.mark.parametrize("token", [HUGE, b"[1e400]", b'{"n":-1e400}'])
+@pytest.mark.parametrize("method", ["_x/ask", "session/prompt", "session/request_permission"])
+def test_an_id_that_cannot_be_encoded_ends_nothing(
+    mode: str, pair: Callable[..., Driver], leg: Role, token: bytes, method: str
+) -> None:
+    """Whoever answers such a request in a peer's name has no id to answer it with."""
+    raw = b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":{"sessionId":"s1"}}' % (token, method.encode())
+    for end in (Driver.client_leaves, Driver.agent_exits):
+        driver = pair(lifecycle=mode)
+        driver.lines(leg, raw)
+        assert [body["method"] for body in driver.client_sends(call(7, "_x/alive", {})).agent] == ["_x/alive"]
+        said = end(driver)
+        assert all(json.loads(raw) is not None for _, raw in said.lines)
+        assert said.closed
 
 
 # ---------------------------------------------------------------- the agent's end

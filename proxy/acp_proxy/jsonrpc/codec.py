@@ -60,6 +60,15 @@ def encode(value: Any) -> bytes:
         raise EncodeError(str(exc)) from None
 
 
+def is_encodable(value: Any) -> bool:
+    """Whether JSON can carry a value that was decoded."""
+    try:
+        encode(value)
+    except EncodeError:
+        return False
+    return True
+
+
 def strip_bom(raw: bytes) -> bytes:
     """The line without a byte order mark before it: a mark is framing, and no parser wants it."""
     return raw[3:] if raw.startswith(_BOM) else raw

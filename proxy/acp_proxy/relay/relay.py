@@ -310,7 +310,9 @@ class Relay:
         """A number such as 1e400 decodes to infinity, which JSON cannot carry."""
         self._note(at, "V42", leg.other, f"message cannot be encoded: {why}", None, "RFC 8259 §6", "refused")
         if type(message) is Response:
-            self._answer(leg, error(message.id, INTERNAL_ERROR, f"answer cannot be encoded: {why}"), at)
+            # The id itself may be what cannot be written; then nobody can be told more than that.
+            token = message.id if codec.is_encodable(message.id) else None
+            self._answer(leg, error(token, INTERNAL_ERROR, f"answer cannot be encoded: {why}"), at)
         elif type(message) is Request:
             refusal = error(message.id, PARSE_ERROR, f"request cannot be encoded: {why}")
             self._late.append((leg, refusal))
