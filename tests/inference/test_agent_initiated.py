@@ -119,6 +119,25 @@ def test_silence_ends_it_at_the_very_moment_the_timer_was_set_for() -> None:
     assert wire.engine.quiet_at() is None
 
 
+def test_what_ends_at_one_moment_is_told_in_the_order_it_began() -> None:
+    wire = idle(quiet_time=1.0)
+    names = [f"s{number}" for number in range(40)]
+    for name in names:
+        wire.ask(f"new {name}", "session/new", name)
+        wire.done(f"new {name}", {"sessionId": name})
+        wire.now += 61.0
+    for name in names:
+        wire.agent(
+            method="session/update",
+            params={
+                "sessionId": name,
+                "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}},
+            },
+        )
+    ended = wire.engine.fall_quiet(wire.now + 1.0)
+    assert [change.session.id for change in ended] == names
+
+
 # ---------------------------------------------------------------- hints
 
 

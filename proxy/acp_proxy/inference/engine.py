@@ -59,7 +59,8 @@ class Engine:
         self.sightings: Sightings | None = None
         self._findings = findings
         self._updates = triggers.UPDATES[Version.V1]
-        self.working_alone: set[str] = set()
+        # A dictionary for its order: what ends at one moment is told in the order it began.
+        self.working_alone: dict[str, None] = {}
 
     def speak(self, version: Version) -> None:
         """The agent's protocol version is known now."""
@@ -268,9 +269,9 @@ class Engine:
             self._note_hole(hole, message, at)
             return _NO_CHANGE
         if session.auto:
-            self.working_alone.add(session.id)
+            self.working_alone[session.id] = None
         elif self.working_alone:
-            self.working_alone.discard(session.id)
+            self.working_alone.pop(session.id, None)
         return _NO_CHANGE if change is None else (change,)
 
     def _note_hole(self, hole: Hole, message: Message | None, at: float) -> None:
