@@ -60,7 +60,12 @@ class LineSplitter:
         """
         pieces: list[Piece] = []
         start, last = 0, len(data) - 1
-        if 0 <= last <= RUN_LINE_BYTES and data.find(b"\n") == last and not self._pending and not self._skipping:
+        if (
+            0 <= last <= RUN_LINE_BYTES
+            and data.find(b"\n") == last
+            and not self._pending
+            and not self._skipping
+        ):
             # One small line and nothing else: what comes when the peers wait for each other.
             if recognize is not None and last <= self._limit and recognize(data, 0) > last:
                 pieces.append(Run(data))

@@ -61,11 +61,8 @@ class Watch:
     def speak(self, client_version: int, agent_version: int, *, bridged: bool) -> None:
         """The versions are settled."""
         book = self.book
-        book.client_version, book.agent_version, book.bridged = (
-            client_version,
-            Version(agent_version),
-            bridged,
-        )
+        book.client_version, book.agent_version = client_version, Version(agent_version)
+        book.bridged = bridged
         self._is_v2 = agent_version == 2
 
     # ------------------------------------------------------------ what passes
