@@ -289,6 +289,16 @@ def test_help_is_there_for_every_command(
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith("Usage: acp-proxy")
+    assert command or "..." not in out.split("Commands:")[1], "a summary is cut off"
+
+
+def test_the_help_of_wrap_tells_exit_statuses_and_where_the_keys_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cli.main(["wrap", "-h"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "`acp-proxy config schema` lists the keys" in told
+    assert all(word in told for word in ("Exit status", "128+N", "126 and 127"))
 
 
 def test_only_what_exists_is_listed() -> None:

@@ -114,6 +114,11 @@ def cli() -> None:
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS] --",
     help="Stand between a client on stdin and stdout and AGENT, started as a child process.",
+    short_help="Stand between a client and AGENT.",
+    epilog="`acp-proxy config schema` lists the keys of --config and --set."
+    " Exit status: the agent's own when it ends by itself; 0 when the client closes first;"
+    " 128+N when signal N killed the agent or ended the proxy; 2 for a usage or configuration error;"
+    " 126 and 127 for an agent that is not executable or not found.",
 )
 @_relay_options
 @_settings_options
@@ -127,7 +132,9 @@ def wrap(agent: tuple[str, ...], **options: Any) -> int:
 
 
 @cli.command(
-    help="Stand inside a conductor: client on stdin and stdout, the agent behind proxy/successor on the same stream."
+    help="Stand inside a conductor: client on stdin and stdout, the agent behind proxy/successor on the same stream.",
+    short_help="Stand inside a conductor.",
+    epilog="`acp-proxy config schema` lists the keys of --config and --set.",
 )
 @_relay_options
 @_settings_options
@@ -147,7 +154,10 @@ def rules() -> int:
     return app.list_rules()
 
 
-@cli.command(help="Show a legacy agent under a v2 client in this terminal; needs no key and no network.")
+@cli.command(
+    help="Show a legacy agent under a v2 client in this terminal; needs no key and no network.",
+    short_help="Show a legacy agent under a v2 client.",
+)
 @_settings_options
 def demo(**options: Any) -> int:
     """Run `app.demo`; its result is the exit status."""
@@ -157,7 +167,10 @@ def demo(**options: Any) -> int:
     return app.demo(settings)
 
 
-@cli.command(help="List the plugins that are installed and which of them the settings enable.")
+@cli.command(
+    help="List the plugins that are installed and which of them the settings enable.",
+    short_help="List the plugins that are installed.",
+)
 @_settings_options
 def plugins(**options: Any) -> int:
     """Run `app.list_plugins`; its result is the exit status."""
@@ -181,6 +194,7 @@ def profiles(name: str | None, **options: Any) -> int:
 @cli.command(
     help="Judge recorded traffic: recordings of --record, or captures with one"
     ' {"t", "dir": "c2a" or "a2c", "line"} a line. Each TRACE is a file, or - for stdin.',
+    short_help="Judge recorded traffic.",
     epilog="Exit status: 0 clean, 1 findings, 2 unusable input.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as --findings writes them.")
