@@ -18,7 +18,9 @@ import pytest
 import trio
 from script_steps import PERMISSION, chunk, tool
 from side_by_side import together
-from wrapped import Wrapped, is_running, wrapped
+from wrapped import Wrapped, wrapped
+
+from child_processes import is_running
 
 Script = dict[str, Any]
 WITHIN = 5.0

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import trio
-from wrapped import Wrapped, is_running, wrapped
+from wrapped import Wrapped, wrapped
+
+from child_processes import is_running
 
 AGENT = [sys.executable, "-S", "-E", str(Path(__file__).with_name("helped_agent.py"))]
 # When the proxy is killed somebody is left to end the commands on Linux only.

@@ -20,6 +20,7 @@ from typing import Any
 import trio
 
 from acp_proxy.acp.version import Role, Version
+from child_processes import is_running
 from schema_cache import message_error, response_error, validator
 
 Json = dict[str, Any]
@@ -34,18 +35,6 @@ INFO = {"name": "client", "version": "1"}
 def line(body: Any) -> bytes:
     """A body as a client writes it."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists and is more than a zombie that nobody has collected yet."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        if sys.platform == "linux":
-            return False
-        found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, check=False)
-        return found.stdout.strip()[:1] not in (b"", b"Z")
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 class Wrapped:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import trio
-from hosted_processes import STUBBORN_FAMILY, eventually, is_running
 
 from acp_proxy.host import terminals as terminals_module
 from acp_proxy.host.declined import DeclinedError
 from acp_proxy.host.terminals import Terminal, Terminals
 from acp_proxy.transport import agent_tree
+from child_processes import STUBBORN_FAMILY, eventually, is_running
 
 PYTHON = [sys.executable, "-S", "-E", "-u", "-c"]
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"

@@ -25,8 +25,8 @@ from acp_proxy.acp.version import Role
 from acp_proxy.inference.engine import Engine
 from acp_proxy.inference.findings import FindingLog
 from acp_proxy.inference.foreground import Change, Rules
-from acp_proxy.inference.session import State
 from acp_proxy.jsonrpc.message import classify
+from lifecycle_wire import words
 
 SLOW_IS_FINE = [HealthCheck.too_slow]
 PROFILE = "deep" if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else "lifecycle"
@@ -81,21 +81,6 @@ AGENT = {
     "finish_close": 1,
     "noise": 1,
 }
-
-
-def words(change: Change) -> str:
-    """What a change tells, in the model's words."""
-    if change.resume:
-        return f"told again: {change.new.value}"
-    if change.new is not State.IDLE:
-        return str(change.new.value)
-    ending = change.ending
-    if ending is not None and ending.error is not None and not change.after_cancel:
-        return "idle(error)"
-    stop = ending.stop_reason if ending is not None else None
-    if change.after_cancel:
-        return "idle(cancelled)" if stop in (None, "cancelled") else f"idle({stop}, after cancel)"
-    return f"idle({stop})"
 
 
 class Conversation(RuleBasedStateMachine):

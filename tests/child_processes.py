@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import trio
 
@@ -63,8 +64,14 @@ def python_agent(code: str, *arguments: str) -> AgentCommand:
 
 def is_running(pid: int) -> bool:
     """Whether a process exists and is more than a zombie that nobody has collected yet."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, check=False).stdout
-    return state.strip()[:1] not in (b"", b"Z")
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        if sys.platform == "linux":
+            return False
+        found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], stdout=subprocess.PIPE, check=False)
+        return found.stdout.strip()[:1] not in (b"", b"Z")
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
