@@ -128,6 +128,28 @@ async def test_room_is_made_by_the_peer_and_by_its_end() -> None:
         assert box.failed is gone
 
 
+async def test_all_who_wait_for_room_get_it() -> None:
+    box, peer = Outbox(), Slow()
+    peer.stuck = trio.Event()
+    through: list[int] = []
+
+    async def wait(number: int) -> None:
+        await box.room()
+        through.append(number)
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(box.serve, peer)
+            box.put([bytes(outbox.HIGH_WATER)])
+            box.flush()
+            for number in range(3):
+                nursery.start_soon(wait, number)
+                await trio.testing.wait_all_tasks_blocked()
+            peer.stuck.set()
+            box.close()
+    assert sorted(through) == [0, 1, 2]
+
+
 async def test_nothing_is_put_for_a_peer_that_is_gone_or_after_the_end() -> None:
     box, peer = Outbox(), Slow()
     peer.gone = True

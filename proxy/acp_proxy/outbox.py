@@ -52,7 +52,7 @@ class Outbox:
         self._idle = False
         self._closing = False
         self._news = trio.Event()
-        self._room = trio.Event()
+        self._room = trio.lowlevel.ParkingLot()
 
     def put(self, frames: Sequence[bytes]) -> None:
         """Add frames, a line feed to follow each; ignored once closed or when the peer is gone."""
@@ -83,10 +83,9 @@ class Outbox:
         self._news.set()
 
     async def room(self) -> None:
-        """Wait until there is not too much here."""
+        """Wait until there is not too much here; several may wait."""
         while self.size > HIGH_WATER and not self.failed:
-            self._room = trio.Event()
-            await self._room.wait()
+            await self._room.park()
 
     async def serve(self, transport: Transport) -> None:
         """Write what is put, until closed or the peer is gone."""
@@ -105,13 +104,13 @@ class Outbox:
                 data, self._rest = self._rest or self._piece(), b""
                 await transport.send_all(data)
                 self.size -= len(data)
-                self._room.set()
+                self._room.unpark_all()
             await transport.send_eof()
         except PeerGoneError:
             self.failed = True
             self.waiting.clear()
             self.size = 0
-            self._room.set()
+            self._room.unpark_all()
         finally:
             self._idle = False
             self.done.set()

@@ -63,7 +63,7 @@ class HostExecutor:
         self._file_jobs, self._next_file_job = trio.open_memory_channel[Job](math.inf)
         self._terminal_jobs, self._next_terminal_job = trio.open_memory_channel[Job](math.inf)
         self._waiting = 0
-        self._fewer = trio.Event()
+        self._fewer = trio.lowlevel.ParkingLot()
         self._scope = trio.CancelScope()
 
     def take(self, message: Request | Notification, cwd: str | None, directories: Sequence[str]) -> None:
@@ -78,8 +78,7 @@ class HostExecutor:
     async def room(self) -> None:
         """Wait until not too many messages wait here."""
         while self._waiting > HIGH_WATER and not self._scope.cancel_called:
-            self._fewer = trio.Event()
-            await self._fewer.wait()
+            await self._fewer.park()
 
     async def run(self) -> None:
         """Do the work until `end`; when this returns, no command runs any more."""
@@ -91,7 +90,7 @@ class HostExecutor:
     def end(self) -> None:
         """Take nothing more and end all commands."""
         self._scope.cancel()
-        self._fewer.set()
+        self._fewer.unpark_all()
 
     async def _do_all(
         self, jobs: trio.MemoryReceiveChannel[Job], do: Callable[[Job], Awaitable[Json | None]]
@@ -105,7 +104,7 @@ class HostExecutor:
                 if answer is not None and isinstance(job.message, Request):
                     self._say(result(job.message.id, answer))
             self._waiting -= 1
-            self._fewer.set()
+            self._fewer.unpark_all()
 
     def _decline(self, message: Request | Notification, declined: DeclinedError) -> None:
         if isinstance(message, Request):
