@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,6 +32,8 @@ from relay_driver import (
     cancel,
     echo,
     failure,
+    initialize_v1,
+    initialize_v2,
     line,
     message,
     note,
@@ -44,7 +46,22 @@ from relay_driver import (
 )
 
 CLIENT, AGENT = Role.CLIENT, Role.AGENT
+
+
+def strangers(version: int) -> Callable[..., Driver]:
+    """A client whose `initialize` the agent has not answered yet."""
+
+    def make(**options: Any) -> Driver:
+        driver = Driver(**options)
+        driver.client_sends((initialize_v1, initialize_v2)[version - 1](0))
+        return driver
+
+    return make
+
+
 PAIRS: dict[str, Callable[..., Driver]] = {
+    "early v1": strangers(1),
+    "early v2": strangers(2),
     "v1": both_v1,
     "v2": both_v2,
     "bridged": lambda **options: bridged(agent=EVERYTHING, client={"elicitation": {"form": {}}}, **options),
@@ -87,6 +104,7 @@ BROKEN = [
     b'{"jsonrpc":"2.0","id":1,"method":7}',
     b'{"jsonrpc":"2.0","method":"_x/y","params":{"n":1e400}}',
 ]
+ODD_VALUES: list[Any] = [[], {}, None, True, 7, -0.5, "", "odd", [[]], {"x": [1]}, 10**30]
 ODD_IDS = [b"1e400", b"[1e400]", b"null", b"1.5", b"true", b'""', b"-1", b'{"a":1}', b"99999999999999999999"]
 
 
@@ -141,12 +159,26 @@ class Lines:
         return answer(asked["id"], fits.get(asked["method"], self.chance.choice([{}, None, [], {"x": 1}])))
 
     def written(self, leg: Role) -> bytes:
+        raw = self.undistorted(leg)
+        # What stands in the books is left as it is.
+        if (
+            raw in BROKEN
+            or b'"was"' in raw
+            or (leg is CLIENT and b'"id"' in raw)
+            or self.chance.random() > 0.2
+        ):
+            return raw
+        return self.distorted(raw)
+
+    def undistorted(self, leg: Role) -> bytes:
         kind = self.chance.randrange(10)
         if kind == 0:
             return self.chance.choice(BROKEN)
         if kind == 1:
             odd = line(self.request())
             return odd.replace(b'"id":', b'"id":' + self.chance.choice(ODD_IDS) + b',"was":', 1)
+        if kind == 2 and leg is CLIENT:
+            return self.distorted(line(self.request()))
         if kind <= 4:
             return line(self.answered(leg))
         if leg is CLIENT:
@@ -178,6 +210,13 @@ class Lines:
     def withdrawn(self) -> Json:
         return withdraw(self.chance.choice([self.number, 1, None]))
 
+    def distorted(self, raw: bytes) -> bytes:
+        """The line with one value, wherever it stands, of some other type."""
+        body = json.loads(raw)
+        holder, key = self.chance.choice([*places(body)])
+        holder[key] = self.chance.choice(ODD_VALUES)
+        return line(body)
+
     def step(self) -> None:
         kind = self.chance.randrange(20)
         if kind == 0:
@@ -189,6 +228,14 @@ class Lines:
             cut = self.chance.randrange(len(data) + 1)
             for part in (data[:cut], data[cut:]):
                 self.take(self.driver.agent_writes(part))
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in JSON data: what holds it, and its key or index there."""
+    for key, inner in list(value.items() if type(value) is dict else enumerate(value)):
+        yield value, key
+        if type(inner) in (dict, list):
+            yield from places(inner)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -62,14 +62,16 @@ class MessageIds:
         """
         params = message.params
         update, session_id = params.get("update"), params.get("sessionId")
-        if type(update) is not dict or update.get("sessionUpdate") not in _USER:
+        if type(update) is not dict:
             return message
-        message_id = update.get("messageId")
+        tag, message_id = update.get("sessionUpdate"), update.get("messageId")
+        if type(tag) is not str or tag not in _USER:
+            return message
         if type(message_id) is not str or type(session_id) is not str:
             return message
         if (session_id, message_id) in self._dropped:
             return None
-        whole = update["sessionUpdate"] == "user_message"
+        whole = tag == "user_message"
         if (session_id, message_id) not in self._told and message_id not in claimed:
             self._find(session_id, message_id, update.get("content"), whole)
         told = self.told(session_id, message_id)

@@ -238,7 +238,7 @@ class Engine:
         meaning = triggers.CLIENT_REQUESTS.get(call.method)
         if meaning is None:
             return _NO_CHANGE
-        missing = message.is_error and message.error.get("code") == -32002
+        missing = message.is_error and message.error_code == -32002
         kind = meaning[2] if message.is_error and not (missing and meaning[0] is Kind.CLOSE) else meaning[1]
         session_id = call.session_id
         if meaning[1] is Kind.ATTACHED:

@@ -108,6 +108,12 @@ class Response(Message):
         error = self.body.get("error")
         return error if type(error) is dict else {}
 
+    @property
+    def error_code(self) -> int | None:
+        """The code of the error, None where it is no integer."""
+        code = self.error.get("code")
+        return code if type(code) is int else None
+
 
 def classify(body: Json, frame: Frame | None = None) -> Request | Notification | Response | None:
     """Tell what a decoded object is; None when it is no JSON-RPC message at all."""

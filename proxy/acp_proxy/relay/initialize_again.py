@@ -23,21 +23,26 @@ class InitializeAgain(Filter):
         self._answer: Any = None
 
     def forth(self, message: Message, at: float) -> Outcome:
-        """Note the first `initialize`; answer one like it."""
+        """Note the first `initialize`; answer one like it once the agent has."""
         if type(message) is not Request:
             return message
         if message.method != "initialize":
             if self._answer is not None:
                 self._spoken()
             return message
-        if self._answer is None:
+        if self._answer is not None:
+            if message.params == self._params:
+                return [ToClient(result(message.id, self._answer))]
+        elif self._params is None:
             self._key, self._params = id_key(message.id), message.params
-        elif message.params == self._params:
-            return [ToClient(result(message.id, self._answer))]
         return message
 
     def back(self, message: Travels, at: float) -> Outcome:
-        """Keep the answer."""
-        if type(message) is Response and self._answer is None and id_key(message.id) == self._key:
+        """Keep the answer; one that refuses leaves the next `initialize` to be the first."""
+        if type(message) is not Response or self._params is None or self._answer is not None:
+            return message
+        if id_key(message.id) == self._key:
             self._answer = message.result
+            if self._answer is None:
+                self._params = None
         return message

@@ -205,7 +205,7 @@ class Negotiate(Filter):
             self._bridging
             and self._offered == 2
             and not self._retried
-            and message.error.get("code") in _OFFER_REFUSED
+            and message.error_code in _OFFER_REFUSED
         ):
             self._retried = True
             self._offered = 1

@@ -447,7 +447,8 @@ class Relay:
 
     def _spoken(self) -> None:
         """`initialize` can no longer be repeated, or never could."""
-        self._chain.replace(self._again, None)
+        if self._again in self._chain.filters:
+            self._chain.replace(self._again, None)
 
     # ------------------------------------------------------------ notes
 

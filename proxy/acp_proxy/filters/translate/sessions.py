@@ -226,7 +226,7 @@ class Sessions:
 
     def closed(self, call: Call, message: Response, at: float) -> list[Step]:
         """The answer to `session/close` or `session/delete`; a session the agent does not know is closed (LC-52)."""
-        if message.is_error and message.error.get("code") != RESOURCE_NOT_FOUND:
+        if message.is_error and message.error_code != RESOURCE_NOT_FOUND:
             failed = {**message.body, "id": call.client_id, "error": well_formed_error(message.body["error"])}
             if call.session is not None:
                 call.session.leaving = False

@@ -152,7 +152,9 @@ class V2Client(Filter):
             self._refused("V23" if empty else "V42", message, text, at)
             return bridge.refuse(message.id, Refusal(INVALID_PARAMS, text))
         params: Json = checked.value
-        told = bridge.sessions.get(params.get("sessionId", ""))
+        # Of any type where the method has no such member: then nothing has looked at it.
+        session_id = params.get("sessionId")
+        told = bridge.sessions.get(session_id) if type(session_id) is str else None
         if (
             told is not None
             and (told.closed or told.leaving)

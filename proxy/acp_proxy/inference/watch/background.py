@@ -20,7 +20,8 @@ class Background(Detector):
 
     def reported(self, session: SessionRecord, update: Json, message: Message) -> None:
         """A snapshot; called before the record takes its state over."""
-        if update.get("state") not in STANDARD_STATES:
+        state = update.get("state")
+        if type(state) is not str or state not in STANDARD_STATES:
             return
         listed = update.get("background")
         if type(listed) is not list:

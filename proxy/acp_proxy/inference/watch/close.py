@@ -60,7 +60,7 @@ class Close(Detector):
     def answered(self, session: SessionRecord, call: Call, message: Response) -> bool:
         """A close or archive was answered; answers whether the session is closed now."""
         if message.is_error:
-            missing = message.error.get("code") == RESOURCE_NOT_FOUND and call.method == "session/close"
+            missing = message.error_code == RESOURCE_NOT_FOUND and call.method == "session/close"
             if not missing:
                 return False
             if self._book.agent_version == 2:

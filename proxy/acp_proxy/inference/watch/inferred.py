@@ -123,7 +123,7 @@ class Inferred:
             return self._step(Kind.WAIT_ANSWERED, key, at)
         if key in self._closing:
             self._closing.discard(key)
-            failed = message.is_error and message.error.get("code") != RESOURCE_NOT_FOUND
+            failed = message.is_error and message.error_code != RESOURCE_NOT_FOUND
             return self._step(Kind.CLOSE_FAILED if failed else Kind.CLOSE_DONE, None, at)
         if key not in self.session.prompts:
             return []

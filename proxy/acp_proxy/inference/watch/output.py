@@ -67,7 +67,7 @@ class Output(Detector):
         waiting = [prompt.frame for prompt in session.prompts.values() if not prompt.answered]
         if session.inserted or waiting:
             session.stateless = True
-            frame = session.insertion_frame or waiting[0]
+            frame = session.insertion_frame or next(iter(waiting), None)
             text = "output in a session whose agent never told a state"
             self._tell("V03", session, text, frame, message)
 

@@ -154,7 +154,7 @@ class Prompts(Detector):
             told = session.state == "idle" and session.stop == "error"
             detail = Refused(prompt, told, session.cancelling)
             self._tell("V21", session, text, prompt.frame, prompt.echo_frame, message, detail=detail)
-            if message.error.get("code") != REQUEST_CANCELLED and session.state != "idle":
+            if message.error_code != REQUEST_CANCELLED and session.state != "idle":
                 self.idle(session, session.cancelling, message, at)
                 end_span(session, "error", None)
                 _idle_told(session)

@@ -33,7 +33,9 @@ class Resume(Detector):
         resumption = session.resumption
         assert resumption is not None
         if tag in _USER:
-            live = bool(session.prompts) and update.get("messageId") not in session.user_ids
+            message_id = update.get("messageId")
+            known = type(message_id) is str and message_id in session.user_ids
+            live = bool(session.prompts) and not known
         else:
             live = resumption.live
         resumption.replaying = not live

@@ -104,7 +104,7 @@ class TurnsV1(Detector):
         self._over(session, stop)
 
     def _failed(self, session: SessionRecord, message: Response) -> None:
-        if session.cancelling and message.error.get("code") not in _NOT_TAKEN:
+        if session.cancelling and message.error_code not in _NOT_TAKEN:
             self._not_cancelled(session, Stop(None, "cancelled"), message)
         self._over(session, "error")
 

@@ -283,7 +283,7 @@ class Watch:
 
     def _closed(self, session: SessionRecord, call: Call, message: Response, at: float) -> None:
         cancelling = session.cancelling
-        missing = message.error.get("code") == RESOURCE_NOT_FOUND
+        missing = message.error_code == RESOURCE_NOT_FOUND
         if self._is_v2 and session.busy and (missing or not message.is_error):
             self._on.prompts.idle(session, True, message, at)
         if not self._on.close.answered(session, call, message):
