@@ -6,6 +6,7 @@ agent's process, our own signals; and what must happen in the end whatever came 
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, Protocol
@@ -47,6 +48,8 @@ from acp_proxy.transport.base import Transport
 
 LINGER: Final = 2.0
 FLUSH: Final = 2.0
+PATIENCE: Final = 5.0
+"""Seconds without a write that a client is waited for at the end."""
 SILENT_GRACE: Final = 0.5
 _STDERR_LINES: Final = 5
 _SIGNALS: Final = tuple(
@@ -128,7 +131,7 @@ class Runner:
         self._attention = Attention()
         self._deadline: float | None = None
         self._deadline_changed = trio.Event()
-        self._agent_gone = False
+        self._agent_gone = self._signaled = False
         self._told_after_end = trio.Event()
         self._ending = trio.Event()
         self._status: int | None = None
@@ -386,7 +389,7 @@ class Runner:
                 if self._agent is not None:
                     await self._agent.kill()
                 continue
-            self._agent_gone = True
+            self._agent_gone = self._signaled = True
             why = f"acp-proxy was ended by {signal.Signals(number).name}"
             self._handle(Ending(self._now(), why))
             self._end(128 + number)
@@ -397,9 +400,7 @@ class Runner:
         if self._host is not None:
             self._host.end()
         if self._agent_gone:
-            self._to_client.close()
-            with trio.move_on_after(FLUSH):
-                await self._to_client.done.wait()
+            await self._write_out()
         if agent is None:
             return
         if agent.exit_status is not None:
@@ -409,6 +410,22 @@ class Runner:
         with trio.move_on_after(FLUSH):
             await self._to_agent.done.wait()
         await agent.shut_down()
-        self._to_client.close()
-        with trio.move_on_after(FLUSH):
-            await self._to_client.done.wait()
+        await self._write_out()
+
+    async def _write_out(self) -> None:
+        """Let the client have what is left for it, as long as it goes on reading; less when we are told to end."""
+        box = self._to_client
+        box.close()
+        if self._signaled:
+            with trio.move_on_after(FLUSH):
+                await box.done.wait()
+        else:
+            left = math.inf
+            while not box.done.is_set() and box.size < left:
+                left = box.size
+                with trio.move_on_after(PATIENCE):
+                    await box.done.wait()
+        if not box.done.is_set():
+            self._complain(
+                f"the client does not read: {box.size} bytes for it are lost, the last frame may be cut"
+            )
