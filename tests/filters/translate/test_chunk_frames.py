@@ -67,6 +67,24 @@ def test_a_member_written_twice_is_never_taken_for_the_last(more: str, text: str
     assert agrees(raw)
 
 
+@pytest.mark.parametrize(
+    ("before", "twice"),
+    [
+        (b'"sessionId"', b'"sessionId":"other","sessionId"'),
+        (b'"update":{', b'"update":{"x":1},"update":{'),
+        (b'"sessionUpdate"', b'"sessionUpdate":"agent_thought_chunk","sessionUpdate"'),
+        (b'"content"', b'"content":{"type":"text","text":"first"},"content"'),
+        (b'"content"', b'"content":5,"content"'),
+        (b'"jsonrpc"', b'"method":"x","jsonrpc"'),
+    ],
+)
+def test_what_is_judged_is_written_once(before: bytes, twice: bytes) -> None:
+    """A parser that takes the first of two members must not read another session or another kind of update."""
+    raw = line(message("HERE"))
+    assert before in raw
+    assert spliced(raw.replace(before, twice, 1)) is None
+
+
 members: st.SearchStrategy[Any] = st.dictionaries(
     st.sampled_from(["_meta", "x", "update", "params"]), st.text()
 )
