@@ -100,6 +100,13 @@ def in_place(message: Message) -> Message:
     return message
 
 
+def renamed_in_place(message: Message) -> Message:
+    """A new message, so that no frame tells what it was, and then another method in it."""
+    made = type(message)({**message.body})
+    made.body["method"] = "x/other"
+    return made
+
+
 MISUSES: dict[str, Callable[[Message], Any]] = {
     "exception": fails,
     "exit": lambda message: exit(3),
@@ -119,6 +126,7 @@ MISUSES: dict[str, Callable[[Message], Any]] = {
     "bytes": lambda message: notification("x", {"y": b"z"}),
     "infinity": lambda message: notification("x", {"y": math.inf}),
     "changed in place": in_place,
+    "renamed in place": renamed_in_place,
     "frame of another": lambda message: Notification({"jsonrpc": "2.0", "method": "x"}, message.frame),
 }
 

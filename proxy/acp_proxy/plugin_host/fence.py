@@ -202,6 +202,10 @@ def _sound(message: Message) -> None:
     body: Any = message.body
     if type(body) is not dict or type(classify(body)) is not type(message):
         raise Misuse(f"says a {type(message).__name__} whose body is none")
+    if body.get("id") != getattr(message, "id", None) or body.get("method") != getattr(
+        message, "method", None
+    ):
+        raise Misuse("changed a message in place")
     if message.frame is not None:
         if not _same(codec.decode(message.frame.raw), body):
             raise Misuse("changed a message in place, or gave a changed one the frame of another")
