@@ -16,6 +16,7 @@ import pytest
 
 from acp_proxy.acp.version import Role
 from acp_proxy.jsonrpc.message import id_key
+from acp_proxy.policy.permission_rules import read_rules
 from lifecycle_scripts import state
 from relay_driver import (
     EVERYTHING,
@@ -106,6 +107,43 @@ BROKEN = [
 ]
 ODD_VALUES: list[Any] = [[], {}, None, True, 7, -0.5, "", "odd", [[]], {"x": [1]}, 10**30]
 ODD_IDS = [b"1e400", b"[1e400]", b"null", b"1.5", b"true", b'""', b"-1", b'{"a":1}', b"99999999999999999999"]
+
+
+def settings(seed: int) -> dict[str, Any]:
+    """Options of all kinds, each as often off as on."""
+    chance = random.Random(-seed)
+    tables = [
+        {"decision": "reject", "kind": "edit", "path": "/p/*"},
+        {"decision": "allow_once", "title": ["T*", "*x"], "command": "ls", "option_kinds": "allow_once"},
+        {"decision": "reject", "cwd": "/p"},
+    ]
+    every: dict[str, list[Any]] = {
+        "lifecycle": ["observe", "enforce", "strict"],
+        "batch": ["split"],
+        "serve": [("fs", "terminal")],
+        "cancel_timeout": [1.0],
+        "permission_timeout": [1.0],
+        "turn_timeout": [30.0],
+        "stall_after": [3.0],
+        "stall_action": [("cancel",), ("cancel", "restart"), ("restart",)],
+        "tool_timeout": [2.0],
+        "extension_timeout": [1.0],
+        "restart": ["idle", "always"],
+        "permission_rules": [read_rules(tables)],
+        "busy": ["queue", "reject", "steer"],
+        "idle_cancel": ["swallow"],
+        "close_tools": [True],
+        "agent_initiated": ["infer", "unknown"],
+        "requires_action": ["any_wait"],
+        "quiet_time": [0.5],
+        "end_markers": [("_meta.x=1", "_x/y")],
+        "synonyms": [True],
+        "unstable": [True],
+        "settle": [0.05],
+        "load_settle": [0.05],
+        "queue_boundary": ["merge"],
+    }
+    return {name: chance.choice(values) for name, values in every.items() if chance.random() < 0.5}
 
 
 class Lines:
@@ -207,6 +245,15 @@ class Lines:
         ]
         return line(self.chance.choice([*told, self.request()]))
 
+    def lost(self) -> None:
+        """The agent's process ends; where a new one is started, it comes."""
+        said = self.driver.agent_exits()
+        self.take(said)
+        if said.restarts:
+            self.open[AGENT].clear()
+            self.take(self.driver.advance(1.0))
+            self.take(self.driver.agent_returns())
+
     def withdrawn(self) -> Json:
         return withdraw(self.chance.choice([self.number, 1, None]))
 
@@ -249,6 +296,17 @@ def test_whatever_they_write_the_relay_goes_on(pair: str, mode: str, seed: int) 
     lines.take(end(lines.driver))
     for _ in range(5):
         lines.step()
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("seed", range(60))
+def test_with_whatever_settings(pair: str, seed: int) -> None:
+    lines = Lines(pair, 5000 + seed, **settings(seed))
+    for number in range(80):
+        lines.step()
+        if number % 25 == 24:
+            lines.lost()
+    lines.take(lines.driver.advance(100.0))
 
 
 @pytest.mark.parametrize("seed", range(60))
