@@ -75,3 +75,10 @@ def test_load_refuses_what_is_a_mistake_and_nothing_else(line: str, tmp_path: Pa
     except ConfigError:
         refused = True
     assert bool(mistakes(file)) is refused
+
+
+def test_keys_without_end_are_an_unknown_key(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text(".".join("a" * 3000) + " = 1\n")
+    with pytest.raises(ConfigError, match=r"unknown key a\.a\.a"):
+        load(file, [], {})

@@ -460,3 +460,5 @@ def _findings_file(path: str | None) -> IO[bytes] | None:
         return os.fdopen(os.open(path, flags, 0o600), "wb")
     except OSError as exc:
         raise ConfigError(f"findings.file: {path}: {exc.strerror}") from exc
+    except ValueError as exc:  # a null character in it
+        raise ConfigError(f"findings.file: {exc}") from exc

@@ -354,13 +354,21 @@ def _toml_value(raw: str) -> object:
     return table["value"] if len(table) == 1 else raw
 
 
+_DEEPEST: Final = 8  # no key is, and a file may nest without end
+
+
 def _leaves(
     table: Mapping[str, Any], types: Mapping[str, Any], source: str, prefix: str = ""
 ) -> Iterator[tuple[str, object]]:
     """Walk nested tables down to values; a plugin's table comes out whole, `plugins.NAME`."""
     for name, value in table.items():
         key = prefix + name
-        if not isinstance(value, dict) or key in types or prefix == f"{_PLUGINS}.":
+        if (
+            not isinstance(value, dict)
+            or key in types
+            or prefix == f"{_PLUGINS}."
+            or key.count(".") > _DEEPEST
+        ):
             yield key, value
         elif value:
             yield from _leaves(value, types, source, f"{key}.")

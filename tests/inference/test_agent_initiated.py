@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lifecycle_wire import Wire
 
 from acp_proxy.acp.version import Version
 from acp_proxy.inference.foreground import Change
 from acp_proxy.inference.session import Owner, Session, State
 from acp_proxy.inference.triggers import Hint, is_marked
+from lifecycle_wire import Wire
 
 BUSY = Hint("_meta.bot.state=busy", "running")
 ASKING = Hint("_meta.bot.state=asking", "requires_action")

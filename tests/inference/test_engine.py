@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lifecycle_wire import Wire, begun
 
 from acp_proxy.acp.version import Role, Version
 from acp_proxy.inference.engine import Engine
@@ -13,6 +12,7 @@ from acp_proxy.inference.findings import FindingLog
 from acp_proxy.inference.foreground import Rules
 from acp_proxy.inference.session import Phase
 from acp_proxy.jsonrpc.message import notification, request
+from lifecycle_wire import Wire, begun
 
 
 def test_a_session_is_provisional_at_first_sight() -> None:

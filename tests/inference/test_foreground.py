@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from lifecycle_wire import Wire, begun
 
 from acp_proxy.acp.version import Version
 from acp_proxy.inference.foreground import DERIVED, MOVES, Change, Hole, Rules, derive, step
 from acp_proxy.inference.session import Owner, Phase, Session, State, Wait
 from acp_proxy.inference.triggers import Kind
+from lifecycle_wire import Wire, begun
 
 # What the peers owe not to do once a close has been answered (LC-50, LC-85).
 HOLES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lifecycle_wire import Wire, begun
 
 from acp_proxy.inference.session import Owner
+from lifecycle_wire import Wire, begun
 
 # ---------------------------------------------------------------- defaults
 

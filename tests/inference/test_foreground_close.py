@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lifecycle_wire import Wire, begun
 
 from acp_proxy.inference.session import Phase
+from lifecycle_wire import Wire, begun
 
 CLOSING = ["session/close", "session/delete", "session/archive"]
 

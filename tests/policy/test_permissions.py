@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from acp_proxy.errors import ConfigError
 from acp_proxy.policy.permission_rules import Rule, read_rules
 from relay_driver import (
     OPTIONS,
@@ -23,8 +24,10 @@ from relay_driver import (
     prompt,
     selected,
     story,
+    text_block,
     tool,
     tool_update,
+    update,
 )
 
 PERMISSION = "session/request_permission"
@@ -235,3 +238,38 @@ def test_a_folder_is_not_left_by_climbing() -> None:
     outside = {"toolCallId": "l", "locations": [{"path": "/p/../etc/passwd"}]}
     assert driver.agent_sends(ask(90, toolCall=inside)).agent == [selected(90, "ok")]
     assert driver.agent_sends(ask(91, toolCall=outside)).agent == []
+
+
+def test_content_that_comes_in_pieces_is_covered_by_a_rule_or_is_asked_about() -> None:
+    """An allowing rule covers every path; a chunk adds to the content, it does not take its place."""
+
+    def diff(path: str) -> Json:
+        return {"type": "diff", "changes": [{"operation": "modify", "path": path}]}
+
+    inside = {"toolCallId": "k", "title": "t", "locations": [{"path": "/p/a"}]}
+    outside = update("tool_call_update", **inside, content=[diff("/etc/passwd")])
+    text = update(
+        "tool_call_content_chunk", toolCallId="k", content={"type": "content", "content": text_block("x")}
+    )
+    piece = update("tool_call_content_chunk", toolCallId="k", content=diff("/etc/passwd"))
+    allowed = rules({"path": "/p/*", "decision": "allow_once"})
+    for said in ([outside], [outside, text], [update("tool_call_update", **inside), piece]):
+        driver = both_v2(permission_rules=allowed)
+        driver.agent_sends(*said)
+        assert driver.agent_sends(ask_v2()).agent == [], "the client is asked"
+    driver = both_v2(permission_rules=allowed)
+    driver.agent_sends(update("tool_call_update", **inside), text)
+    assert driver.agent_sends(ask_v2()).client == []
+
+
+def test_what_was_taken_back_fits_no_rule() -> None:
+    driver = both_v2(permission_rules=rules({"kind": "read", "decision": "allow_once"}))
+    driver.agent_sends(update("tool_call_update", toolCallId="k", kind="read"))
+    driver.agent_sends(update("tool_call_update", toolCallId="k", kind=None))
+    assert driver.agent_sends(ask_v2()).agent == []
+
+
+@pytest.mark.parametrize("expression", ["/a{99999999999}/", f"/{'(' * 5000}{')' * 5000}/"])
+def test_an_expression_that_cannot_be_compiled_is_a_mistake_of_the_settings(expression: str) -> None:
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        rules({"path": expression, "decision": "reject"})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from acp_proxy.relay.events import DeadlinePassed
 from relay_driver import (
     Driver,
     Json,
@@ -327,3 +328,32 @@ def test_a_status_of_no_use_is_none(make: Callable[..., Driver], status: Any) ->
     driver.agent_sends(tool("k", "in_progress"), update("tool_call_update", toolCallId="k", status=status))
     assert driver.advance(29).rules == []
     assert driver.advance(2).rules == ["V46"]
+
+
+@pytest.mark.parametrize("after", [0.1, 0.3, 0.5, 3.3, 30.0, 300.0])
+def test_an_alarm_put_off_always_moves_on(after: float) -> None:
+    """What is left of a wait may round to nothing, and an alarm at the present moment would ring for ever."""
+    for part in range(17):
+        driver = both_v1(stall_after=after)
+        driver.prompt(7)
+        driver.at += after * part / 17
+        driver.agent_sends(message())
+        rung = 0
+        while driver.deadline is not None:
+            driver.at, driver.deadline = driver.deadline, None
+            driver._handle(DeadlinePassed(driver.at))
+            rung += 1
+            assert rung < 5
+        assert driver.outputs.rules == ["V46"]
+
+
+@pytest.mark.parametrize("mode", ["enforce", "strict"])
+def test_the_clocks_go_on_when_a_question_was_answered_in_the_clients_name(mode: str) -> None:
+    """The answer of V40 is given nearer the agent than the clocks stand."""
+    driver = both_v1(lifecycle=mode, stall_after=3.0, turn_timeout=9.0, stall_action=("cancel", "restart"))
+    driver.prompt(7)
+    driver.agent_sends(ask(90))
+    driver.client_sends(cancel())
+    said = driver.advance(600)
+    assert "V46" in said.rules
+    assert said.restarts == 1

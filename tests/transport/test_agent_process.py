@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-from child_processes import ECHO, SLEEP, TERM_IMMUNE, eventually, is_running, python_agent
 from transport_contract import Peer, check_transport
 
 from acp_proxy.errors import AgentStartError
 from acp_proxy.transport import agent_tree
 from acp_proxy.transport.agent_process import AgentCommand, AgentProcess, ExitStatus, start_agent
 from acp_proxy.transport.base import Transport
+from child_processes import ECHO, SLEEP, TERM_IMMUNE, eventually, is_running, python_agent
 
 GRACE = 0.2
 LONG = 50.0

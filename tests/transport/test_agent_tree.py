@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import trio
-from child_processes import ECHO, eventually, is_running, python_agent
 
 from acp_proxy.errors import AgentStartError
 from acp_proxy.transport import agent_tree
 from acp_proxy.transport.agent_process import start_agent
 from acp_proxy.transport.agent_tree import StatusLines
+from child_processes import ECHO, eventually, is_running, python_agent
 
 
 async def test_reports_are_read_a_line_at_a_time_however_they_arrive() -> None:

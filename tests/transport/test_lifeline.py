@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import trio
-from child_processes import ECHO, PYTHON, STUBBORN_FAMILY, TERM_IMMUNE, eventually, is_running, python_agent
 
 from acp_proxy.transport import agent_process
 from acp_proxy.transport.agent_process import AgentProcess, ExitStatus, start_agent
+from child_processes import ECHO, PYTHON, STUBBORN_FAMILY, TERM_IMMUNE, eventually, is_running, python_agent
 
 GRACE = 0.2
 LONG = 50.0

@@ -158,7 +158,7 @@ def _pattern(text: str, where: str, guarded: bool) -> Pattern:
     if len(text) > 1 and text.startswith("/") and text.endswith("/"):
         try:
             expression = re.compile(text[1:-1])
-        except re.error as exc:
+        except (re.error, OverflowError, RecursionError) as exc:
             raise ConfigError(f"{where}: not a regular expression: {exc}") from exc
         return lambda value: expression.search(value) is not None
     glob = re.compile(fnmatch.translate(text))

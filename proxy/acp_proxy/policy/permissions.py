@@ -18,7 +18,8 @@ from acp_proxy.policy.verdicts import approval, rejection
 
 _PERMISSION = "session/request_permission"
 _OPENING = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
-_REMEMBERED = ("kind", "title", "rawInput", "locations", "content")
+_WORDS = ("kind", "title", "rawInput")
+_REMEMBERED = (*_WORDS, "locations", "content")
 
 
 class Permissions(Filter):
@@ -89,9 +90,18 @@ class Permissions(Filter):
         if update.get("status") in ("completed", "failed", "cancelled"):
             self._tools.pop((session, tool_id), None)
             return
-        said = {key: update[key] for key in _REMEMBERED if update.get(key) is not None}
-        if said:
-            self._tools.setdefault((session, tool_id), {}).update(said)
+        tool = self._tools.setdefault((session, tool_id), {})
+        if update.get("sessionUpdate") == "tool_call_content_chunk":
+            kept = tool.get("content")
+            tool["content"] = [*(kept if type(kept) is list else []), update.get("content")]
+            return
+        for key in _REMEMBERED:
+            if update.get(key) is not None:
+                tool[key] = update[key]
+            elif key in update and key in _WORDS:
+                # In v2 null takes it back, in v1 it says nothing. A rule fits less without it, and less
+                # without a path: so a word is forgotten, and lists, which rules must cover whole, are not.
+                tool.pop(key, None)
 
     def _opened(self, message: Response) -> None:
         opening = self._opening.pop(message.id)

@@ -85,6 +85,7 @@ class Stages:
                 Stalls(
                     engine.sessions,
                     findings,
+                    engine.from_agent,
                     stall_after=options.stall_after,
                     turn_timeout=options.turn_timeout,
                     tool_timeout=options.tool_timeout,

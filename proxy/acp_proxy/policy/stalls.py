@@ -11,7 +11,8 @@ Source: keys `lifecycle.stall_after`, `stall_action`, `tool_timeout`, `turn_time
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from acp_proxy.filters.alarms import Alarms
@@ -65,6 +66,7 @@ class _Turn:
 class Stalls(Filter):
     """Watches every session's turn; `actions` are the steps `cancel` and `restart`, in order.
 
+    `open_requests` knows which ids of the agent wait for an answer, whoever will give it.
     `confirmed`: somebody else restarts the agent when a cancel is not confirmed in time.
     """
 
@@ -72,6 +74,7 @@ class Stalls(Filter):
         self,
         sessions: Mapping[str, Session],
         findings: FindingLog,
+        open_requests: Container[Any],
         *,
         stall_after: float = 0.0,
         turn_timeout: float = 0.0,
@@ -81,6 +84,7 @@ class Stalls(Filter):
     ) -> None:
         self._sessions = sessions
         self._findings = findings
+        self._open_requests = open_requests
         self._stall_after = stall_after
         self._turn_timeout = turn_timeout
         self._tool_timeout = tool_timeout
@@ -88,7 +92,7 @@ class Stalls(Filter):
         self._confirmed = confirmed
         self._alarms = Alarms()
         self._turns: dict[str, _Turn] = {}
-        self._asked: dict[Any, str] = {}
+        self._asked: dict[Any, tuple[str, Any]] = {}
 
     # ------------------------------------------------------------ what passes
 
@@ -129,7 +133,7 @@ class Stalls(Filter):
 
     def _ask(self, session_id: str, turn: _Turn, message: Request, at: float) -> None:
         key = id_key(message.id)
-        self._asked[key] = session_id
+        self._asked[key] = (session_id, message.id)
         if message.method.startswith(HELPER_PREFIXES):
             turn.helpers.add(key)
         else:
@@ -137,9 +141,9 @@ class Stalls(Filter):
 
     def _settled(self, token: Any, at: float) -> None:
         """A request of the agent has been answered, or withdrawn."""
-        session_id = self._asked.pop(id_key(token), None)
-        if session_id is not None:
-            turn = self._turn(session_id)
+        asked = self._asked.pop(id_key(token), None)
+        if asked is not None:
+            turn = self._turn(asked[0])
             turn.heard = at
             turn.helpers.discard(id_key(token))
             self._go_on(turn, id_key(token), at)
@@ -210,12 +214,14 @@ class Stalls(Filter):
 
     # ------------------------------------------------------------ clocks
 
-    def _start(self, turn: _Turn, key: Hashable, at: float, seconds: float) -> None:
+    def _start(self, turn: _Turn, key: Hashable, at: float, seconds: float, due: float | None = None) -> None:
+        """Let a clock run for so long, `due` where it is known to the last digit; it always ends later than now."""
         if turn.people:
             turn.left[key] = seconds
-        else:
-            turn.clocks[key] = at + seconds
-            self._alarms.set(key, at + seconds)
+            return
+        due = max(at + seconds if due is None else due, math.nextafter(at, math.inf))
+        turn.clocks[key] = due
+        self._alarms.set(key, due)
 
     def _stop(self, turn: _Turn, key: Hashable) -> None:
         turn.left.pop(key, None)
@@ -243,11 +249,17 @@ class Stalls(Filter):
     # ------------------------------------------------------------ time
 
     def next_deadline(self) -> float | None:
-        """When the next session is to be looked at."""
-        return self._alarms.next()
+        """When the next session is to be looked at; at once where an answer has passed elsewhere."""
+        return 0.0 if self._unseen() else self._alarms.next()
+
+    def _unseen(self) -> list[Any]:
+        """The requests that are open no more though no answer came by here: one was given nearer the agent (V40)."""
+        return [token for _, token in self._asked.values() if token not in self._open_requests]
 
     def expire(self, at: float) -> Sequence[Step]:
         """Look at what is due; note it, and take the first step."""
+        for token in self._unseen():
+            self._settled(token, at)
         steps: list[Step] = []
         for key in self._alarms.ring(at):
             assert isinstance(key, tuple)
@@ -273,9 +285,10 @@ class Stalls(Filter):
         if turn.tools or turn.helpers:
             self._start(turn, key, at, self._stall_after)
             return []
-        quiet = self._stall_after - (at - turn.heard)
-        if quiet > 0:
-            self._start(turn, key, at, quiet)
+        # The same sum as sets the alarm: a difference may round to next to nothing, which moves no time on.
+        due = turn.heard + self._stall_after
+        if due > at:
+            self._start(turn, key, at, due - at, due)
             return []
         text = f"nothing heard for {self._stall_after:g} s in an open turn"
         return self._breach(session_id, turn, text, turn.frame, at)
