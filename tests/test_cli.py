@@ -278,6 +278,15 @@ def test_a_traceback_is_for_those_who_debug(
     assert err.splitlines()[-1].startswith("Error: ValueError: odd")
 
 
+def test_a_file_name_with_a_null_character_is_a_mistake_of_the_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[findings]\nfile = "a\\u0000b"\n')
+    assert cli.main(["wrap", "--config", str(file), "--", "no-such-agent"]) == 2
+    assert "findings.file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 @pytest.mark.parametrize(
     "command", [[], ["wrap"], ["demo"], ["plugins"], ["profiles"], ["check"], ["config"], ["config", "check"]]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 import msgspec
 from msgspec import Meta, Struct
 
+from acp_proxy.config_words import expected, printable, shown, wrong
 from acp_proxy.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ OPTION_NAMES: Final = {
 }
 _PLUGINS: Final = "plugins"
 _RULES: Final = "lifecycle.rules"
+_DEEPEST: Final = 8  # no key is, and a file may nest without end
 LAST_RULE: Final = 47  # of the lifecycle's catalogue; rules of our own are findings, not choices
 _GIVEN: Final = "given"  # beside the fields: where a value came from is no part of what holds
-_SHOWN: Final = 40
 
 
 class Bridge(Struct, frozen=True):
@@ -258,7 +259,7 @@ def mistakes(config_file: Path) -> list[str]:
 
 def known_keys() -> dict[str, str]:
     """Every dotted key with the text that says what it takes; a plugin's own keys are not among them."""
-    return {key: _expected(kind) for key, kind in _types().items()}
+    return {key: expected(kind) for key, kind in _types().items()}
 
 
 def changed(settings: Settings) -> dict[str, object]:
@@ -280,16 +281,6 @@ def _types() -> dict[str, Any]:
             found[field.name] = field.type
     del found["plugins.tables"]
     return found
-
-
-def _expected(kind: Any) -> str:
-    """What a type takes, in words."""
-    if get_origin(kind) is Literal:
-        words = [f'"{word}"' if isinstance(word, str) else str(word) for word in get_args(kind)]
-        return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-    if get_origin(kind) is Annotated:
-        return str(kind.__metadata__[0].description)
-    return _expected(get_args(kind)[0])  # the union of a type and None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -315,7 +306,7 @@ def _assigned(text: str, types: Mapping[str, Any]) -> dict[str, Any]:
     key, equals, raw = text.partition("=")
     key = key.strip()
     if not equals or not all(key.split(".")):
-        raise ConfigError(f"--set: expected KEY=VALUE, got {_shown(text)}")
+        raise ConfigError(f"--set: expected KEY=VALUE, got {shown(text)}")
     kind = types.get(key)
     value: object = raw if _is_plain_text(kind, raw) else _toml_value(raw)
     if isinstance(value, str) and (words := _words(kind)):
@@ -352,9 +343,6 @@ def _toml_value(raw: str) -> object:
         return raw
     # A line feed in the text could have begun a second key.
     return table["value"] if len(table) == 1 else raw
-
-
-_DEEPEST: Final = 8  # no key is, and a file may nest without end
 
 
 def _leaves(
@@ -405,9 +393,9 @@ def _checked(key: str, value: object, types: Mapping[str, Any], source: str) -> 
         if key.startswith(f"{_PLUGINS}."):
             if isinstance(value, dict):
                 return value
-            raise _wrong(source, key, "a table of the plugin's settings", value)
+            raise wrong(source, key, "a table of the plugin's settings", value)
         if key in _sections(types):
-            raise _wrong(source, key, "a table", value)
+            raise wrong(source, key, "a table", value)
         raise _unknown(key, types, source)
     if key == _RULES and isinstance(value, dict):
         return _checked_rules(value, source)
@@ -416,7 +404,7 @@ def _checked(key: str, value: object, types: Mapping[str, Any], source: str) -> 
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        raise _wrong(source, key, _expected(kind), value) from None
+        raise wrong(source, key, expected(kind), value) from None
 
 
 def _checked_rules(table: Mapping[str, object], source: str) -> dict[str, object]:
@@ -426,16 +414,11 @@ def _checked_rules(table: Mapping[str, object], source: str) -> dict[str, object
     for rule, word in table.items():
         if rule not in rules:
             raise ConfigError(
-                f"{source}: {_RULES}: unknown rule {_printable(rule)}; rules are V01 to V{LAST_RULE}"
+                f"{source}: {_RULES}: unknown rule {printable(rule)}; rules are V01 to V{LAST_RULE}"
             )
         if word not in words:
-            expected = _expected(get_args(get_args(RuleWords)[0])[1])
-            raise _wrong(source, f"{_RULES}.{rule}", expected, word)
+            raise wrong(source, f"{_RULES}.{rule}", expected(get_args(get_args(RuleWords)[0])[1]), word)
     return dict(table)
-
-
-def _wrong(source: str, key: str, expected: str, value: object) -> ConfigError:
-    return ConfigError(f"{source}: {_printable(key)}: expected {expected}, got {_shown(value)}")
 
 
 def _unknown(key: str, types: Mapping[str, Any], source: str) -> ConfigError:
@@ -443,27 +426,7 @@ def _unknown(key: str, types: Mapping[str, Any], source: str) -> ConfigError:
 
     near = difflib.get_close_matches(key, [*types, *sorted(_sections(types))], n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return ConfigError(f"{source}: unknown key {_printable(key)}{hint}")
-
-
-def _shown(value: object) -> str:
-    """A value in one short line, control characters escaped."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a table"
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, int) and value.bit_length() > 64:
-        return "a huge number"  # Python refuses to write out the largest
-    if isinstance(value, str):
-        return f'"{_printable(value)}"'
-    return str(value)
-
-
-def _printable(text: str) -> str:
-    escaped = repr(text)[1:-1]
-    return escaped if len(escaped) <= _SHOWN else f"{escaped[:_SHOWN]}…"
+    return ConfigError(f"{source}: unknown key {printable(key)}{hint}")
 
 
 def _built(chosen: Mapping[str, object]) -> Settings:
