@@ -131,7 +131,8 @@ class Runner:
         self._attention = Attention()
         self._deadline: float | None = None
         self._deadline_changed = trio.Event()
-        self._agent_gone = self._signaled = False
+        self._agent_gone = self._signaled = self._given_up = False
+        self._patience = trio.CancelScope()
         self._told_after_end = trio.Event()
         self._ending = trio.Event()
         self._status: int | None = None
@@ -390,6 +391,7 @@ class Runner:
                     await self._agent.kill()
                 continue
             self._agent_gone = self._signaled = True
+            self._patience.deadline = trio.current_time() + FLUSH
             why = f"acp-proxy was ended by {signal.Signals(number).name}"
             self._handle(Ending(self._now(), why))
             self._end(128 + number)
@@ -413,19 +415,19 @@ class Runner:
         await self._write_out()
 
     async def _write_out(self) -> None:
-        """Let the client have what is left for it, as long as it goes on reading; less when we are told to end."""
+        """Let the client have what is left for it, as long as it goes on reading; less once we are told to end."""
         box = self._to_client
         box.close()
-        if self._signaled:
-            with trio.move_on_after(FLUSH):
-                await box.done.wait()
-        else:
-            left = math.inf
-            while not box.done.is_set() and box.size < left:
+        left = math.inf
+        with trio.CancelScope() as self._patience:
+            if self._signaled:
+                self._patience.deadline = trio.current_time() + FLUSH
+            while not (box.done.is_set() or self._given_up) and box.size < left:
                 left = box.size
                 with trio.move_on_after(PATIENCE):
                     await box.done.wait()
-        if not box.done.is_set():
+        if not (box.done.is_set() or self._given_up):
+            self._given_up = True
             self._complain(
                 f"the client does not read: {box.size} bytes for it are lost, the last frame may be cut"
             )

@@ -84,6 +84,14 @@ def test_what_was_written_before_the_end_arrives_after_a_pause(agent: str, statu
     assert json.loads(frames[-1])["result"] == {"stopReason": "end_turn"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_told_to_end_it_waits_for_no_slow_client_any_longer() -> None:
+    with prompted("exits") as process:
+        time.sleep(1.5)
+        process.terminate()
+        assert process.wait(3.2) == 3, "the agent's end came first"
+
+
 @pytest.mark.slow
 def test_a_client_that_never_reads_is_given_up_and_told_of() -> None:
     with prompted("exits") as process:
